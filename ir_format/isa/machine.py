@@ -423,6 +423,7 @@ _KINDS: dict[str, frozenset[str]] = {
     "MT": frozenset("M"),
     "MUO": frozenset("M"),
     "MUN": frozenset("M"),
+    "URX": frozenset(("UR",)),
     "Tb": frozenset("LSI"),
     "H": frozenset("I"),
     "SBS": frozenset("N"),

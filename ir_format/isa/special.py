@@ -392,6 +392,29 @@ class UNextCodec(UMemCodec):
         return o._replace(ubase=o.ubase._replace(num=o.ubase.num + 1))
 
 
+class UFollowingCodec(Codec):
+    """``UR``: the register after the one in the field, which is that of another operand."""
+
+    __slots__ = ("low", "ur")
+
+    def __init__(self, spec: SlotSpec, form: Form) -> None:
+        self.name, self.kind = spec.name, "UR"
+        self.low = int(spec.args)
+        self.ur = (1 << ur_bits(form.sm)) - 1
+        self.mask = self.ur << self.low
+
+    def enc(self, o: Operand) -> int:
+        if not isinstance(o, Reg) or o.file != "UR" or not 0 < o.num < self.ur:
+            raise Mismatch(f"slot {self.name} takes a uniform register that follows another")
+        return o.num - 1 << self.low
+
+    def dec(self, word: int) -> Reg:
+        num = word >> self.low & self.ur
+        if num >= self.ur - 1:
+            raise Mismatch("no register after this one")
+        return Reg("UR", num + 1)
+
+
 class ScoreboardSet(Codec):
     """``{5,4,3}``: a set of scoreboards as a bit mask; the operand is the text as a name."""
 
@@ -479,6 +502,7 @@ SPECIAL["SWZ"] = lambda spec, form, width, mods: NameCodec(swizzles(), spec.bits
 SPECIAL["M"] = lambda spec, form, width, mods: MemCodec(spec, form, mods)
 SPECIAL["MS"] = SPECIAL["MT"] = SPECIAL["M"]
 SPECIAL["MUO"] = lambda spec, form, width, mods: UOffCodec(spec, form)
+SPECIAL["URX"] = lambda spec, form, width, mods: UFollowingCodec(spec, form)
 SPECIAL["MUN"] = lambda spec, form, width, mods: UNextCodec(spec, form, width)
 SPECIAL["Tb"] = lambda spec, form, width, mods: TargetCodec(spec.bits, spec.name, unit=1)
 SPECIAL["UPI"] = lambda spec, form, width, mods: InvPredCodec(spec.bits[0][0], spec.name, "UP")

@@ -4,7 +4,7 @@
 
 One-operation kernels at -O3 and -O0, every form of the descriptor table at -O0, the tests' PTX files under many
 options; then one line a target: distinct words, wrong, refused, with the list of what is refused. Minutes a target;
-cubins stay in ``OUT/SM``, and ``--keep`` compares those that are there. ptxas comes from PATH (sm_107a: that of 13.5).
+cubins stay in ``OUT/SM``, and ``--keep`` compares those that are there. sm_107a is compiled by ptxas 13.5.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ def compile_all(
 ) -> tuple[int, int]:
     """Compile the corpus for one target into ``out``; (kernels taken, kernels refused by ptxas)."""
     out.mkdir(parents=True, exist_ok=True)
-    ptxas = str(oracle.find("ptxas"))
+    ptxas = str(oracle.find(oracle.tool_for(sm)))
     good = bad = 0
     todo: list[tuple[tuple[str, str], list[str]]] = []
     for module, group in itertools.groupby(kernels(families), lambda k: MODULES.get(k[0], ("", ""))):

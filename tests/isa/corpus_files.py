@@ -52,7 +52,7 @@ FAMILY = {
 def compile_files(out: Path, sm: str, files: list[Path], options: tuple[str, ...] = tuple(OPTIONS)) -> tuple[int, int]:
     """Compile the files with each set of options into ``out``; (cubins, refusals by ptxas)."""
     out.mkdir(parents=True, exist_ok=True)
-    ptxas = str(oracle.find("ptxas"))
+    ptxas = str(oracle.find(oracle.tool_for(sm)))
     path = out / "in.ptx"
     good = bad = 0
     for k, file in enumerate(files):

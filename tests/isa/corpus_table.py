@@ -22,7 +22,7 @@ from tests.parse import generate
 def compile_table(out: Path, sm: str, opt: str = "0", bundle: int = 150, names: str = "") -> tuple[int, int]:
     """Compile the table's forms for one target into ``out``; (lines taken, lines refused)."""
     out.mkdir(parents=True, exist_ok=True)
-    ptxas = str(oracle.find("ptxas"))
+    ptxas = str(oracle.find(oracle.tool_for(sm)))
     cases = dict.fromkeys(c.text for c in generate.accepted("sm_" + sm) if re.match(names, c.text))
     lines = list(cases)
     good = bad = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 TEXT = r"""
+enum masks   = 24=MEXITED 25=MKILL 26=MACTIVE
 enum rpc     = Rpc.LO Rpc.HI
 enum sb      = SB0 SB1 SB2 SB3 SB4 SB5 ? ?
 enum sr      = 0=SR_LANEID SR_CLOCK SR_VIRTCFG SR_VIRTID 15=SR_ORDERING_TICKET SR_PRIM_TYPE SR_INVOCATION_ID SR_Y_DIRECTION SR_THREAD_KILL
@@ -152,4 +153,6 @@ BMOV.32      355 -              d <- B:B@24                     ; .CLEAR@84 28-2
 BMOV.32      356 -              B:B@24 <- b:R@32                ; .PQUAD@84
 BMOV.32      956 -              B:B@24 <- i:I(u)@32-63          ; .PQUAD@84
 BMOV.32.CLEAR f55 -             D:B@16 <- B:B@24                ; 84=1 28-29=0
+BMOV.32      355 - sm=90+      d <- n:N(masks)@24-29           ; 84=0
+BMOV.32      356 - sm=90+      n:N(masks)@24-29 <- b:R@32      ; .PQUAD@84
 """

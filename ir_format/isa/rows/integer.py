@@ -62,6 +62,8 @@ op IMNMX      pure class=dual|U64:alu64|S64:alu64
 IMNMX       017 AB  sm=75-89   d <- a b Pp                 ; .U32@73=0                                                    ; comm=ab
 IMNMX       017 AB  sm=110     d <- a b Pp                 ; .U32@73=0 74=0 81-86=63 77-80=15                             ; comm=ab
 IMNMX       017 AB  sm=107,120+    Pu=PT Pv=PT d2 <- a2 b2 Pp Pq=!PT    ; .{U64 S64}@73 74=1                                                 ; comm=ab isa=2
+op VISET      pure class=alu
+VISET.BM     047 AB  sm=107         d <- a b                    ; .icmp@77-79 .{U32 S32 U16x2 S16x2 U8x4 S8x4 ? ?}@73-75      ; imm=u
 op VIMNMX     pure class=dual
 VIMNMX      048 AB  sm=90      d <- a b Pp                 ; .{U32 _ U16x2 S16x2}@72-73 .RELU@76 81-86=63                   ; comm=ab
 VIMNMX      048 AB  sm=107,120+    d <- a b Pp                 ; .{U32 S32 U16x2 S16x2 U8x4 S8x4 ? ?}@72-74 .RELU@76 81-86=63                   ; comm=ab isa=2:U8x4,S8x4

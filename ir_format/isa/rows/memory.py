@@ -5,6 +5,7 @@ from __future__ import annotations
 TEXT = r"""
 def smsize  = <75-89>.{_:1 S32:1 64:2 ? ? ? ? ?}:at@73-75 <90+>.{_:1 S32:1 64:2 ? 128:4 ? ? ?}:at@73-75
 enum synop   = _ A1T0 A0T1 A0TR A0TX ART0 ? ?
+enum usynop  = _ A1T0 A0T1 A0TR A0TX ART0 ACT0 ?
 def aatomf  = <90>m:M(R24,O40-63,U64,X71,W70) <100+>m:M(R24,O40-62,U64,X90,W63)
 enum ordcp   = _ CONSTANT.PRIVATE CONSTANT.CTA CONSTANT.CTA.PRIVATE CONSTANT MMIO.CTA GPU.PRIVATE MMIO.CTA.PRIVATE MMIO.SM CONSTANT.SM MMIO.VC CONSTANT.SM.PRIVATE
                MMIO.GPU CONSTANT.VC CONSTANT.VC.PRIVATE CONSTANT.GPU
@@ -128,6 +129,9 @@ ATOMS.ARRIVE.64 18c AP forms=u sm=80-103,110+ d2 <- m:M(R24,O40-63,U64,S78) ; <8
 CCTL.E.C.LDCU 540+91 - sm=100+     <- m:MUO(U24,O32-63,Z)                    ; .IV .DEEP@86 87-90=3 78-80=2
 op USYNCS     read=shared write=shared waits fence protocol noduplicate class=syncs
 USYNCS.EXCH.64 5b2+91 - sm=107   ud2 <- m:MUO(U24,O40-63) us2:UR@32      ; 72-73=1 ; guard=UP
+USYNCS.ARRIVE.TRANS64 9bf+91 - sm=107 ud2 <- m:MUO(U24,O40-63) s:URX(24) ; .{_ TMASK RED ?}@73-74 .OPTOUT@75 .usynop@84-86 76-77=0 ; guard=UP
+USYNCS.PHASECHK.TRANS64 5bf+91 - sm=107 UPu <- m:MUO(U24,O40-63) s:URX(24) ; .TRYWAIT@72 .CONDITIONAL@74 76-77=1 ; guard=UP
+USYNCS.CCTL  db2+91 - sm=107   <- m:MUO(U24,O40-63)                         ; .{IV WB}@72 73=0 ; guard=UP
 op SYNCS      read=shared write=shared waits fence protocol noduplicate class=syncs
 SYNCS.PHASECHK.TRANS64 5a7+91 - sm=90 Pu=PT <- m:MT(R24,O40-63,U64) s:R@32 ; 70-71=1 .TRYWAIT@72
 SYNCS.PHASECHK.TRANS64 5a7+91 - sm=100+ Pu=PT <- m:MT(R24,O40-63,U64) s:R@32 ; 76-77=1 .TRYWAIT@72 <107>.CONDITIONAL@74
