@@ -121,6 +121,20 @@ class ReadyList:
         return free
 
 
+def as_allowed(order: list[int], allow: Callable[[], bool]) -> list[int]:
+    """An order as far as --limit allows it: each node that comes in front of one that stood before it is a rewrite.
+    What is left behind the last one keeps its order, which breaks no dependence: all that it depends on is in front."""
+    placed = bytearray(len(order))
+    first = 0  # of the nodes that are not placed
+    for at, node in enumerate(order):
+        while first < len(placed) and placed[first]:
+            first += 1
+        if node != first and not allow():
+            return order[:at] + [n for n in range(first, len(order)) if not placed[n]]
+        placed[node] = 1
+    return order
+
+
 def is_wall(inst: Inst) -> bool:
     """Whether nothing may move over the instruction."""
     if inst.op in WALLS:

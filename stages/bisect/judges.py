@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +29,7 @@ MISSING: Final = (126, 127)
 #: Processor seconds of a kernel in the first look of co-simulation, of all kernels together where there are many, and
 #: of one at least.
 KERNEL_SECONDS: Final = 5.0
-ALL_SECONDS: Final = 24.0
+ALL_SECONDS: Final = 16.0
 LEAST_SECONDS: Final = 1.0
 #: Launches of a kernel in the strict machine, which is slow; the schedule checker has seen all paths before.
 STRICT_LAUNCHES: Final = 2
@@ -160,9 +161,14 @@ class Cosim(CubinJudge):
         """Judge every kernel: `kernels` are the wrong ones, `said` the first finding, `witness` its launch, and
         `unjudged` why others were not judged."""
         self.kernels, self.unjudged, self.launches, self.witness, self.how = [], [], 0, None, ""
-        for kernel in self.chosen:
+
+        def job(kernel: str) -> Any:
             note(f"co-simulation of {kernel}")
-            got = attempt(lambda n, k=kernel: self._kernel(cubin, k, n), self.seconds)  # type: ignore[misc]
+            return attempt(lambda n: self._kernel(cubin, kernel, n), self.seconds)
+
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:  # each kernel in a process of its own
+            results = list(pool.map(job, self.chosen))
+        for kernel, got in zip(self.chosen, results, strict=True):
             if isinstance(got, Failure):
                 self.unjudged.append(f"{kernel}: {got}")
                 continue

@@ -27,6 +27,9 @@ from stages.check.ptx_uses import defined, jumps, mapped, registers, used, write
 
 #: Instructions that a jump may skip for a guard to take its place.
 _SKIPPED: Final = 4
+#: Functions with at most so many instructions are tried with the ends of loops, of so many comparisons.
+_SMALL: Final = 24
+_COMPARED: Final = 2
 
 
 class Program:
@@ -122,10 +125,13 @@ def simplified(f: PtxFunction, at: int) -> Iterator[PtxFunction]:
     for n in range(writes(i), len(i.operands)):
         o = i.operands[n]
         if isinstance(o, Reg) and f.regs[o.index].type != "pred" and i.op not in ("bra", "call", "cvta"):
-            new = copy(i)
             value = constant(f, o.index)
-            if value is not None:
-                new.operands = (*i.operands[:n], value.operands[1], *i.operands[n + 1 :])
+            held = [value.operands[1]] if value is not None else []
+            if held and isinstance(held[0], Imm):
+                held += _bounds(f)
+            for x in held:
+                new = copy(i)
+                new.operands = (*i.operands[:n], x, *i.operands[n + 1 :])
                 tries.append(new)
         if isinstance(o, Addr) and isinstance(o.base, Reg):
             for v in f.vars:
@@ -142,6 +148,14 @@ def simplified(f: PtxFunction, at: int) -> Iterator[PtxFunction]:
         yield from _guarded(f, at)
     elif i.guard is None:
         yield from _forwarded(f, at)
+
+
+def _bounds(f: PtxFunction) -> list[Imm]:
+    """What a counter holds in the last round of a loop: one less than the numbers that a small function compares
+    with, and these."""
+    insts = [x for x in f.body if isinstance(x, PtxInst)]
+    found = {o.value for x in insts if x.op == "setp" for o in x.operands if isinstance(o, Imm)}
+    return [Imm(v) for n in sorted(found)[-_COMPARED:] for v in (n - 1, n)] if len(insts) <= _SMALL else []
 
 
 def _access_size(i: PtxInst) -> int:

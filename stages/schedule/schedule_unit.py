@@ -5,6 +5,7 @@ from __future__ import annotations
 from ir_format.flow import build_cfg
 from ir_format.hazards import Access, Hazards, hazards
 from ir_format.model import Function, Inst, Label, Unit, label
+from stages.analysis.dependences import as_allowed
 from stages.plumbing.runner import Context
 from stages.schedule.control import assign_gaps, emit
 from stages.schedule.list_scheduling import list_schedule
@@ -18,10 +19,10 @@ def order_unit(unit: Unit, ctx: Context) -> None:
     ctx.kept["accesses"] = known
     for function in unit.functions:
         for block in function.blocks:
-            if len(block.insts) > 1 and ctx.allow():
+            if len(block.insts) > 1:
                 accesses = [tables.access(i) for i in block.insts]
                 known.update(zip(map(id, block.insts), accesses))
-                new = list_schedule(block.insts, accesses, tables)
+                new = as_allowed(list_schedule(block.insts, accesses, tables), ctx.allow)
                 block.insts = [block.insts[i] for i in new]
 
 

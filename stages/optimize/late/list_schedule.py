@@ -21,7 +21,7 @@ from ir_format.hazards.load import pipes
 from ir_format.isa import facts
 from ir_format.model import ZERO, Block, Const, Function, Inst, Reg
 from ir_format.target import STACK_REG
-from stages.analysis.dependences import Graph, ReadyList, Uses, build_graph, is_wall
+from stages.analysis.dependences import Graph, ReadyList, Uses, as_allowed, build_graph, is_wall
 from stages.optimize.analyses import Analyses
 from stages.optimize.late.register_steps import Choice, Order, best_step, register_steps, within
 from stages.optimize.values import PURE, is_pure
@@ -90,8 +90,6 @@ def _function(f: Function, a: Analyses, tables: Hazards) -> bool:
     steps = register_steps(tables.sm)
     choices: list[Choice] = []
     for pos, timing in chosen:
-        if not ctx.allow():
-            break
         block = f.blocks[pos]
         model = _Virtual(block.insts, timing, f, live.cells)
         graph = build_graph(block.insts, model)
@@ -102,7 +100,7 @@ def _function(f: Function, a: Analyses, tables: Hazards) -> bool:
         return False
     step = best_step(choices, tables.sm)
     for (pos, _), c in zip(chosen, choices):
-        order = min(within(c, step), key=lambda o: o.latency).nodes
+        order = as_allowed(min(within(c, step), key=lambda o: o.latency).nodes, ctx.allow)
         if order != list(range(len(order))):
             block = f.blocks[pos]
             block.insts = [block.insts[n] for n in order]
