@@ -233,12 +233,8 @@ class _Virtual:
         inst = self._insts[node]
         if inst.op in PURE and not self._held[node] and inst.attrs is None:
             return False  # most instructions
-        if (
-            is_wall(inst)
-            or inst.op == "FENTRY"
-            or inst.op in _STAND
-            or (inst.attrs is not None and "frame" in inst.attrs)
-        ):
+        stands = inst.op == "FENTRY" or inst.op in _STAND or (inst.attrs is not None and "frame" in inst.attrs)
+        if stands or is_wall(inst):
             return True
         return bool(self._held[node]) and (
             inst.op != "BSSY" or any(self._vregs[r.num].fixed > 1 for r in (*read_regs(inst), *written_regs(inst)))
