@@ -18,10 +18,9 @@ LINES = 5000
 def program() -> str:
     """Sums and products of what was loaded, a float product among them, all of them stored at last."""
     body = [f"mad.lo.u32 %r{3 + n % 9}, %r{3 + (n + 4) % 9}, {n + 3}, %r{3 + (n + 7) % 9};" for n in range(LINES)]
-    body[LINES // 3] = (
-        "and.b32 %r5, %r4, 255;\ncvt.rn.f32.u32 %f1, %r5;\nadd.f32 %f2, %f1, 0f41300000;\nfma.rn.f32 %f3, %f1, %f2, %f1;"
-    )
-    body[LINES // 3] += "\ncvt.rzi.u32.f32 %r5, %f3;\nst.global.u32 [%d1+8192], %r5;"
+    steps = ("and.b32 %r5, %r4, 255;", "cvt.rn.f32.u32 %f1, %r5;", "add.f32 %f2, %f1, 0f41300000;")
+    more = ("fma.rn.f32 %f3, %f1, %f2, %f1;", "cvt.rzi.u32.f32 %r5, %f3;", "st.global.u32 [%d1+8192], %r5;")
+    body[LINES // 3] = "\n".join((*steps, *more))
     first = "\n".join(f"add.u32 %r{n}, %r2, {n};" for n in range(3, 12))
     total = "\n".join(f"xor.b32 %r3, %r3, %r{n};" for n in range(4, 12))
     return (
