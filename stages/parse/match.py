@@ -344,7 +344,7 @@ def _judge(opcode: Opcode, kinds: tuple[str, ...], gates: Gates) -> Verdict:
     """Matches operand kinds against the rows of an opcode, in ptxas's order: operand types, then gates and modifiers, then forms."""
     if opcode.op not in _SUBSCRIPTS or opcode.name == "cvta.to":
         kinds = tuple([f"?:{k[2:]}" if k[:2] == "V:" else k for k in kinds])
-    early = (*opcode.errors, *operand_forms.misfits(kinds), *operand_forms.early_destination(opcode.op, kinds))
+    early = (*opcode.errors, *operand_forms.misfits(kinds), *operand_forms.early_destination(opcode.name, kinds))
     late = next((k for k in kinds[1:] if k == "_" or k[:2] == "p:"), "")
     if late and not opcode.op.startswith("call"):
         return Verdict(
@@ -395,10 +395,7 @@ def _mismatch(opcode: Opcode, kinds: tuple[str, ...], gates: Gates) -> list[tupl
     if opcode.op == "lop3" and kinds[0][:2] == "p:":
         return [("error", rules.conditional(opcode.name, t.rest))]
     related = relations.between(opcode.name, t.rest, t.types, gates.target) if opcode.op == "cp" else []
-    counted = opcode.name.startswith(_COUNTED) and any(
-        len(row.operands) == len(kinds) for row in table.rows(opcode.name)
-    )
-    if related or counted or opcode.name in _GATES_FIRST:
+    if related or opcode.name in _GATES_FIRST:
         out = gates.refusals(t.row, (*t.rest, *t.types), t.types, kinds)[0] + related
     return [("error", text) for text in (*out, f"Arguments mismatch for instruction '{opcode.name}'")]
 
@@ -500,8 +497,6 @@ _RELATED_FIRST: Final = frozenset(("tex", "tld4", "sured", "shfl", "vote"))
 _GATES_FIRST: Final = frozenset(
     ("tcgen05.cp", "tcgen05.ld", "tcgen05.ld.red", "tcgen05.st", "clusterlaunchcontrol.query_cancel.is_canceled")
 )
-#: Those of which some form takes so many operands.
-_COUNTED: Final = ("tcgen05.mma", "tensormap.replace")
 Fits = dict[tuple[OperandSpec, str, str], bool]  # operand specification, type, operand kind
 
 

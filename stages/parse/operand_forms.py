@@ -388,10 +388,10 @@ _TWO_SPACES: Final = ("cp.", "multimem.cp.", "tensormap.cp")
 _WRITES: Final = frozenset(("st", "red", "atom"))
 
 
-def early_destination(op: str, kinds: tuple[str, ...]) -> list[Problem]:
+def early_destination(name: str, kinds: tuple[str, ...]) -> list[Problem]:
     """A special register as a texture's result: reported before the instruction's modifiers."""
-    if op in ("tex", "tld4") and kinds and kinds[0][:2] == "s:":
-        return [("error", f"Special register argument not allowed for instruction '{op}'")]
+    if name.startswith(("tex", "tld4")) and kinds and kinds[0][:2] == "s:":
+        return [("error", f"Special register argument not allowed for instruction '{name}'")]
     return []
 
 

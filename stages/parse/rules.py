@@ -156,7 +156,7 @@ def duplicate(name: str, mods: list[str]) -> list[str]:
 
 
 #: What takes `.sat` with some integers.
-_SATURATED: Final = frozenset(("add", "sub", "mad.hi"))
+_SATURATED: Final = frozenset(("add", "sub", "mad.hi", "madc.hi"))
 
 
 def illegal(mod: str, name: str, spaced: bool, types: tuple[str, ...] = ()) -> str:
@@ -216,6 +216,7 @@ _MISSING: Final[dict[str, str]] = {
 _LEVELS: Final = frozenset(("L1", "L2"))
 _MISSING_OF: Final[dict[tuple[str, str], str]] = {
     ("movmatrix", "trans"): ".trans modifier required",
+    ("match", "any"): "'.any' or '.all' modifier required",
     ("discard", "L2"): ".L2 modifier required",
     ("applypriority", "L2::evict_normal"): "cache eviction priority modifier required",
     ("cp.async", "ca"): "'.ca or .cg' modifier required",
