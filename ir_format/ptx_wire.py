@@ -134,8 +134,15 @@ def _same(x: Any) -> Wire:
     return x
 
 
+def _lanes(x: Wire) -> int:
+    if x not in (1, 2, 4) or type(x) is not int:
+        raise _fail("1, 2 or 4 elements", x)
+    return x
+
+
 _INT: Codec = (_same, _int)
 _NAT: Codec = (_same, _nat)
+_LANES: Codec = (_same, _lanes)
 _STR: Codec = (_same, _str)
 _BOOL: Codec = (_same, _bool)
 _BYTES: Codec = (_same, _bytes)
@@ -186,15 +193,15 @@ def _rec(cls: type[Record], **fields: Codec) -> Codec:
 
 _STRS = _tup(_STR)
 _INTS = _tup(_NAT)
-_REG = _rec(ptx.PtxReg, name=_STR, type=_STR, vec=_NAT)
+_REG = _rec(ptx.PtxReg, name=_STR, type=_STR, vec=_LANES)
 _RELOC = _rec(ptx.PtxReloc, offset=_NAT, size=_NAT, symbol=_STR, addend=_INT, generic=_BOOL, mask=_NAT)
 _VAR = _rec(
-    ptx.PtxVar, name=_STR, space=_STR, type=_STR, align=_NAT, size=_NAT, dims=_INTS, vec=_NAT, init=_opt(_BYTES),
+    ptx.PtxVar, name=_STR, space=_STR, type=_STR, align=_NAT, size=_NAT, dims=_INTS, vec=_LANES, init=_opt(_BYTES),
     relocs=_tup(_RELOC), linkage=_STR, attributes=_STRS, fields=_tup(_fixed(_STR, _STR)), line=_NAT,
 )  # fmt: skip
 _PARAM = _rec(
     ptx.PtxParam, name=_STR, type=_STR, align=_NAT, size=_NAT, dims=_INTS, space=_STR, offset=_NAT, reg=_INT,
-    ptr=_BOOL, ptr_space=_STR, ptr_align=_NAT, vec=_NAT,
+    ptr=_BOOL, ptr_space=_STR, ptr_align=_NAT, vec=_LANES,
 )  # fmt: skip
 _DIRECTIVES = _rec(
     ptx.PtxDirectives, maxntid=_opt(_INTS), reqntid=_opt(_INTS), minnctapersm=_opt(_NAT), maxnctapersm=_opt(_NAT),

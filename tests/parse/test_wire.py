@@ -45,3 +45,19 @@ def test_forged_records_are_refused() -> None:
         except StreamError:
             refused += 1
     assert refused > 2000
+
+
+@pytest.mark.parametrize("lanes", [0, -1, 3, True, 1 << 40])
+def test_registers_have_one_two_or_four_elements(lanes: int) -> None:
+    """A printer walks by them."""
+    _, units = parse_ok(next(p for p in corpus() if p.stem == "call_twice").read_text(), "sm_120a")
+    wire = msgpack.unpackb(msgpack.packb(ptx_wire.to_wire(units[0])))
+
+    def forged(x: object) -> object:
+        if isinstance(x, list) and len(x) == 3 and isinstance(x[0], str) and x[0].startswith("%") and x[2] == 1:
+            return [*x[:2], lanes]
+        return [forged(e) for e in x] if isinstance(x, list) else x
+
+    assert forged(wire) != wire
+    with pytest.raises(StreamError, match="1, 2 or 4 elements"):
+        ptx_wire.unit_from_wire(forged(wire))
