@@ -47,7 +47,7 @@ def test_forged_records_are_refused() -> None:
     assert refused > 2000
 
 
-@pytest.mark.parametrize("lanes", [0, -1, 3, True, 1 << 40])
+@pytest.mark.parametrize("lanes", [0, -1, 3, 1 << 40])
 def test_registers_have_one_two_or_four_elements(lanes: int) -> None:
     """A printer walks by them."""
     _, units = parse_ok(next(p for p in corpus() if p.stem == "call_twice").read_text(), "sm_120a")
