@@ -23,7 +23,7 @@ from ir_format.model import ZERO, Block, Const, Function, Inst, Reg
 from ir_format.target import STACK_REG
 from stages.analysis.dependences import Graph, ReadyList, Uses, as_allowed, build_graph, is_wall
 from stages.optimize.analyses import Analyses
-from stages.optimize.late.register_steps import Choice, Order, best_step, register_steps, within
+from stages.optimize.late.register_steps import Choice, Order, best_step, issue_cycles, register_steps, within
 from stages.optimize.values import PURE, is_pure
 
 #: Values alive per file up to which order is by latency (guessed; P has 7). R: :mod:`register_steps`.
@@ -95,7 +95,7 @@ def _function(f: Function, a: Analyses, tables: Hazards) -> bool:
         graph = build_graph(block.insts, model)
         body = _Body(block.insts, model, graph, live.in_cells(pos), live.out_cells(pos), file)
         late = _late(block.insts, timing) >= _SEVERAL
-        choices.append(Choice(_orders(body, steps, ends, most, late), _issue(timing), depth[pos]))
+        choices.append(Choice(_orders(body, steps, ends, most, late), issue_cycles(timing), depth[pos]))
     if not choices:
         return False
     step = best_step(choices, tables.sm)
@@ -135,14 +135,6 @@ def _orders(body: _Body, steps: list[int], ends: int, most: int, late: bool) -> 
 def _late(insts: list[Inst], timing: list[tuple[str, int, int]]) -> int:
     """How many results of a block come late."""
     return sum([t[2] >= _LONG and bool(i.dsts) for i, t in zip(insts, timing)])
-
-
-def _issue(timing: list[tuple[str, int, int]]) -> int:
-    """Cycles that a scheduler needs for the instructions of a block, and its pipes."""
-    busy: dict[str, int] = {}
-    for pipe, interval, _ in timing:
-        busy[pipe] = busy.get(pipe, 0) + interval
-    return max(len(timing), *busy.values())
 
 
 def _timing(block: Block, tables: Hazards, depth: int) -> list[tuple[str, int, int]] | None:

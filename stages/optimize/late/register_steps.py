@@ -59,6 +59,14 @@ def resident(sm: int, registers: int) -> int:
     return max(1, min(_most(sm), REGISTERS_PER_SM // _SCHEDULERS // _THREADS // (-(-registers // _UNIT) * _UNIT)))
 
 
+def issue_cycles(timing: Sequence[tuple[str, int, int]]) -> int:
+    """Cycles that a scheduler needs for the instructions of a block, and its pipes; each is (pipe, interval, latency)."""
+    busy: dict[str, int] = {}
+    for pipe, interval, _ in timing:
+        busy[pipe] = busy.get(pipe, 0) + interval
+    return max(len(timing), *busy.values())
+
+
 def cycles(choices: Sequence[Choice], sm: int, step: int) -> float:
     """Cycles of a scheduler for each warp, with that step."""
     warps, most = resident(sm, step), _most(sm)
