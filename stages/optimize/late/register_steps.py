@@ -60,7 +60,7 @@ def resident(sm: int, registers: int) -> int:
 
 
 def issue_cycles(timing: Sequence[tuple[str, int, int]]) -> int:
-    """Cycles that a scheduler needs for the instructions of a block, and its pipes; each is (pipe, interval, latency)."""
+    """Cycles that the instructions of a block need for issue and in their pipes: (pipe, interval, latency) of each."""
     busy: dict[str, int] = {}
     for pipe, interval, _ in timing:
         busy[pipe] = busy.get(pipe, 0) + interval
