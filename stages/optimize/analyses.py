@@ -9,7 +9,7 @@ from ir_format.hazards import hazards
 from ir_format.model import Function, Unit
 from stages.analysis.register_limits import register_limit
 from stages.optimize.late.pressure import SHORT, shortages
-from stages.optimize.ssa.construct import enter
+from stages.optimize.ssa.construct import enter, written_again
 from stages.optimize.ssa.destruct import leave
 from stages.optimize.ssa.webs import Webs
 from stages.optimize.values import Values
@@ -24,13 +24,15 @@ ALL: Final = FLOW | {"live", "short", "values"}
 class Analyses:
     """The analyses of one function. ``webs``: what SSA form knows, None outside of it."""
 
-    __slots__ = ("_cfg", "_idom", "_live", "_short", "_values", "ctx", "f", "unit", "webs")
+    __slots__ = ("_cfg", "_idom", "_live", "_short", "_values", "_writes", "ctx", "f", "swept", "unit", "webs")
 
     def __init__(self, f: Function, unit: Unit, ctx: Context) -> None:
         self.f = f
         self.unit = unit
         self.ctx = ctx
         self.webs: Webs | None = None
+        self.swept = False  # whether dead code went and nothing has changed since
+        self._writes: bytearray | None = None
         self._cfg: Cfg | None = None
         self._idom: list[int] | None = None
         self._live: Liveness | None = None
@@ -70,6 +72,13 @@ class Analyses:
         return self._idom
 
     @property
+    def written_again(self) -> bytearray:
+        """1 for every register some lane of which is written in more than one place (:func:`written_again`)."""
+        if self._writes is None or len(self._writes) != len(self.f.vregs) + 1:
+            self._writes = written_again(self.f)
+        return self._writes
+
+    @property
     def live(self) -> Liveness:
         """Live cells at block boundaries; outside SSA form."""
         assert self.webs is None
@@ -91,6 +100,10 @@ class Analyses:
 
     def keep(self, kept: frozenset[str]) -> None:
         """The function was changed, but not what these analyses say."""
+        if "swept" not in kept:
+            self.swept = False
+        if "writes" not in kept:
+            self._writes = None
         if "cfg" not in kept:
             self._cfg = None
         if "idom" not in kept:
@@ -112,7 +125,7 @@ class Analyses:
     def enter_ssa(self) -> None:
         """Bring the function into SSA form if it is not."""
         if self.webs is None:
-            self.webs = enter(self.f, self.cfg, self.idom, self.ctx)
+            self.webs = enter(self.f, self.cfg, self.idom, self.written_again, self.ctx)
             self.keep(FLOW)
 
     def leave_ssa(self) -> None:

@@ -23,7 +23,7 @@ from stages.optimize.memory.vectorize_loads import vectorize_loads
 from stages.optimize.scalar.constant_pool import pool_doubles
 from stages.optimize.scalar.contraction import contract
 from stages.optimize.scalar.copy_propagation import propagate_copies
-from stages.optimize.scalar.dce import remove_dead_code
+from stages.optimize.scalar.dce import sweep
 from stages.optimize.scalar.rules import combine
 from stages.plumbing.runner import Pass
 
@@ -31,13 +31,13 @@ _VALUES = FLOW | {"values"}
 _TABLE: tuple[FunctionPass | UnitPass, ...] = (
     FunctionPass("merge-blocks", merge_blocks),
     FunctionPass("guarded-vectors", place_guarded_vectors, keeps=FLOW),
-    FunctionPass("copy-propagation", propagate_copies, keeps=FLOW),
-    FunctionPass("dce-first", remove_dead_code, keeps=FLOW),
+    FunctionPass("copy-propagation", propagate_copies, keeps=FLOW | {"writes"}),
+    FunctionPass("dce-first", sweep, keeps=FLOW | {"writes", "swept"}),
     FunctionPass("contraction", contract, ssa=True, keeps=_VALUES),
     FunctionPass("combine", combine, ssa=True, keeps=_VALUES),
     FunctionPass("load-elimination", remove_redundant_loads, ssa=True, keeps=_VALUES),
     FunctionPass("dead-stores", remove_dead_stores, ssa=True, keeps=_VALUES),
-    FunctionPass("dce", remove_dead_code, ssa=True, keeps=_VALUES),
+    FunctionPass("dce", sweep, ssa=True, keeps=_VALUES | {"swept"}),
     FunctionPass("simplify-cfg", simplify_cfg, ssa=None),
     FunctionPass("if-conversion", convert_ifs, ssa=None),
     FunctionPass("warpsync", drop_warpsync, ssa=None, keeps=FLOW),
@@ -45,7 +45,7 @@ _TABLE: tuple[FunctionPass | UnitPass, ...] = (
     FunctionPass("rotate", rotate_loops, ssa=None, min_opt=2),
     FunctionPass("combine-again", combine, ssa=True, keeps=FLOW, min_opt=2),
     UnitPass("constant-pool", pool_doubles, ssa=True, keeps=FLOW),
-    FunctionPass("dce-again", remove_dead_code, ssa=True, keeps=_VALUES),
+    FunctionPass("dce-again", sweep, ssa=True, keeps=_VALUES | {"swept"}),
     FunctionPass("licm", hoist_invariants, min_opt=2),
     FunctionPass("unroll", unroll_loops, min_opt=2),
     FunctionPass("load-vectorize", vectorize_loads, keeps=FLOW),

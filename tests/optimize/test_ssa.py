@@ -13,7 +13,7 @@ from ir_format.model import INV, PT, RZ, Block, Function, Header, Imm, Inst, Lab
 from stages.optimize.analyses import Analyses
 from stages.optimize.memory.guarded_vectors import place_guarded_vectors
 from stages.optimize.ssa.check import faults
-from stages.optimize.ssa.construct import enter
+from stages.optimize.ssa.construct import enter, written_again
 from stages.optimize.ssa.destruct import leave
 from stages.optimize.ssa.webs import TIED
 from stages.plumbing.runner import Context, Flags
@@ -201,7 +201,7 @@ def test_random_programs_store_the_same() -> None:
         before, after = program(random.Random(seed)), program(random.Random(seed))
         ctx = Context(Header("ori", "sm_80"), None, Flags())
         cfg = build_cfg(after)
-        webs = enter(after, cfg, dominators(cfg), ctx)
+        webs = enter(after, cfg, dominators(cfg), written_again(after), ctx)
         split += ctx.stats.get("webs split", 0)
         phis += sum(i.op == "PHI" for b in after.blocks for i in b.insts)
         assert not faults(after, webs), seed
@@ -222,7 +222,8 @@ def test_a_limit_of_rewrites_leaves_registers_together() -> None:
     for seed in range(20):
         before, after = program(random.Random(seed)), program(random.Random(seed))
         cfg = build_cfg(after)
-        webs = enter(after, cfg, dominators(cfg), Context(Header("ori", "sm_80"), None, Flags(limit=0)))
+        held = Context(Header("ori", "sm_80"), None, Flags(limit=0))
+        webs = enter(after, cfg, dominators(cfg), written_again(after), held)
         leave(after, webs)
         kept = [i for b in after.blocks for i in b.insts]
         assert kept == [i for b in before.blocks for i in b.insts if i.op != "COPY" or i.dsts[0] != i.srcs[0]], seed

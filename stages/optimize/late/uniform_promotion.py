@@ -15,7 +15,7 @@ from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.features import has
 from ir_format.flow import build_cfg, loop_depths, post_dominators, read_regs
-from ir_format.model import Const, Function, Inst, Name, Operand, Reg, Unit, VReg
+from ir_format.model import ZERO, Const, Function, Inst, Name, Operand, Reg, Unit, VReg
 from ir_format.target import target as find_target
 from stages.analysis.divergence import may_diverge
 from stages.optimize.late.places import Place, insert, made_once, readers
@@ -77,6 +77,7 @@ class _Sharer:
         self.relocated = bool(ctx.header.options.get("compile-only"))  # no relocation reaches a uniform load
         self.load = "LDCU" if has(find_target(ctx.header.target).sm, "uniform-const-load") else "ULDC"
         self.before: dict[Place, list[Inst]] = {}  # what to put there
+        self.fitting: dict[tuple[object, ...], bool] = {}
         self.gone: set[int] = set()  # identities of replaced instructions
         self.words: dict[int, Use] = {}  # register -> the instruction that makes it
         self.calls = {pos: [n for n, i in enumerate(b.insts) if i.op == "CALL"] for pos, b in enumerate(f.blocks)}
@@ -205,12 +206,22 @@ class _Sharer:
             ways.append((inst.mods, [srcs[0], srcs[2], srcs[1], *srcs[3:]]))
         for mods, operands in ways:
             new = _with(inst, mods, tuple(operands))
-            try:
-                if self.target.match(new) is not None:
-                    return new
-            except CompileError:
-                continue
+            if self._fits(new):
+                return new
         return None
+
+    def _fits(self, new: Inst) -> bool:
+        """Whether the target has the form; the answer does not depend on register numbers, and is remembered."""
+        shape = [(o[0], o[1] == ZERO, *o[4:]) if type(o) is Reg else o for o in (*new.dsts, *new.srcs)]
+        key = (new.op, new.mods, *shape)
+        known = self.fitting.get(key)
+        if known is None:
+            try:
+                known = self.target.match(new) is not None
+            except CompileError:
+                known = False
+            self.fitting[key] = known
+        return known
 
     def _move(self, num: int, made: Inst, read: list[Use], forms: list[Inst], places: list[Place]) -> None:
         """Let the readers take the word from a uniform register, each in its form with one."""

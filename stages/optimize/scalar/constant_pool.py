@@ -46,16 +46,17 @@ class Pool:
             self.words += [value & 0xFFFFFFFF, value >> 32]
 
 
-def pool_doubles(unit: Unit, ctx: Context) -> None:
-    """The pass."""
+def pool_doubles(unit: Unit, ctx: Context) -> bool:
+    """The pass; whether it changed anything."""
     target = isa.target(ctx.header.target)
     if not has(target.sm, "doubles-pooled") or ctx.header.options.get("compile-only"):
-        return  # in an object a kernel's bank 2 would have to be joined with those of the functions it calls
+        return False  # in an object a kernel's bank 2 would have to be joined with those of the functions it calls
     pool = Pool(unit)
     for f in unit.functions:
         _function(f, pool, target, ctx)
     if pool.offsets:
         unit.attrs["bank2"] = tuple(pool.words)
+    return bool(pool.offsets)
 
 
 def _function(f: Function, pool: Pool, target: Target, ctx: Context) -> None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 from ir_format.flow import is_guarded, written_regs
 from ir_format.model import ZERO, Block, Const, Function, Imm, Inst, Mem, Operand, Reg
 from stages.optimize.analyses import Analyses
-from stages.optimize.ssa.construct import written_again
 
 
 def propagate_copies(f: Function, a: Analyses) -> bool:
@@ -35,7 +34,7 @@ class _Propagation:
         self.changed = False
         self.now: dict[int, dict[int, Reg]] = {}
         self.sources: dict[int, list[tuple[int, int]]] = {}
-        self.many = written_again(f)
+        self.many = a.written_again
         self.held = bytearray([v.fixed >= 0 or v.file == "B" for v in f.vregs])
 
     def block(self, b: Block) -> None:

@@ -40,8 +40,17 @@ def _load(inst: Inst) -> bool:
     return inst.op in _LOADS and "CONSTANT" not in inst.mods and not ordered(inst) and not inst.defs
 
 
+def sweep(f: Function, a: Analyses) -> bool:
+    """The pass; it does nothing where nothing has changed since it last ran."""
+    if a.swept:
+        return False
+    remove_dead_code(f, a)
+    a.swept = True
+    return True
+
+
 def remove_dead_code(f: Function, a: Analyses) -> None:
-    """The pass. Where values are known they are kept up to date."""
+    """Remove dead code. Where values are known they are kept up to date."""
     ctx = a.ctx
     values = a.known_values
     cells = Cells(f)

@@ -47,6 +47,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
 }
 
 
-def combine(f: Function, a: Analyses) -> None:
-    """The pass."""
+def combine(f: Function, a: Analyses) -> bool:
+    """The pass; whether it changed anything."""
+    before = a.ctx.rewrites
     Combiner(f, a.ctx, RULES, a.values).run()
+    return a.ctx.rewrites > before

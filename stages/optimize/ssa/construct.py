@@ -40,9 +40,8 @@ class _Phi:
         self.args: dict[int, Reg] = {}
 
 
-def enter(f: Function, cfg: Cfg, idom: list[int], ctx: Context) -> Webs:
-    """Bring a function into SSA form."""
-    many = written_again(f)
+def enter(f: Function, cfg: Cfg, idom: list[int], many: bytearray, ctx: Context) -> Webs:
+    """Bring a function into SSA form. ``many``: :func:`written_again`; a register too much in it does no harm."""
     if not any(many):
         return Webs(list(range(len(f.vregs))), len(f.vregs))
     return _Builder(f, cfg, idom, many, ctx).run()
