@@ -1,8 +1,11 @@
 """`orias`: run the chain over PTX files, several kernels at once, and write the cubin.
 
-parse runs first; meanwhile this process imports the other stages, so that the chains are forked warm. Units are dealt out to chains
-by size, largest first, and their results put back in module order: output doesn't depend on the number of jobs. Where there is but one
-chain to run, it starts together with parse and imports for itself: a process that is forked warm copies every page that it touches.
+parse runs first; meanwhile this process imports the other stages, so that the chains are forked warm. Units are dealt
+out to chains
+by size, largest first, and their results put back in module order: output doesn't depend on the number of jobs. Where
+there is but one
+chain to run, it starts together with parse and imports for itself: a process that is forked warm copies every page that
+it touches.
 """
 
 from __future__ import annotations
@@ -220,7 +223,8 @@ class Run:
         return self.cl.number("jobs", self.cl.number("split-compile", 0)) or os.cpu_count() or 1
 
     def _one_chain(self, sources: list[tuple[str, bytes]]) -> bool:
-        """Whether one process will run all stages between `parse` and `elf`: nobody wants to see or change anything between them, and there is one unit (or one job)."""
+        """Whether one process will run all stages between `parse` and `elf`: nobody wants to see or change anything
+        between them, and there is one unit (or one job)."""
         if (
             self.cl.flag("exec")
             or self.parse_only
@@ -394,7 +398,8 @@ class Run:
                 progress.clear()
 
     def _judge(self, pl: Pipeline, reported: bool = False) -> None:
-        """Raise Abort for a stage that broke. Exit code 1 of a middle stage is no breakage: the unit's diagnostics are in the stream."""
+        """Raise Abort for a stage that broke. Exit code 1 of a middle stage is no breakage: the unit's diagnostics are
+        in the stream."""
         bad = pl.failed()
         if bad is not None and bad.hard:
             raise Abort(f"{self._called(bad.at)} {bad.failure}; no output is written")
@@ -402,7 +407,9 @@ class Run:
             raise Abort("")
         if bad is not None and not pl.result:
             raise Abort(
-                f"{self._called(bad.at)} {'gave up' if bad.at not in self.foreign else bad.failure + ' and no stream'}; no output is written"
+                f"{self._called(bad.at)} "
+                f"{'gave up' if bad.at not in self.foreign else bad.failure + ' and no stream'}; no output is "
+                "written"
             )
 
     # -------------------------------------------------------------- what the user asked for
@@ -455,7 +462,8 @@ class Run:
             ) from None
 
     def _groups(self, stages: list[Stage]) -> list[list[Stage]]:
-        """The stages that run as one pipeline: all, but that a foreign one stands alone (what it is given and what it writes is judged before others see it), and each
+        """The stages that run as one pipeline: all, but that a foreign one stands alone (what it is given and what it
+        writes is judged before others see it), and each
         does where the streams between them are kept."""
         out: list[list[Stage]] = []
         for s in stages:
@@ -539,7 +547,8 @@ class Run:
 
 
 def _executable(name: str) -> list[str]:
-    """The command that runs a stage's executable: beside this Python if installed there, else as a module. Nothing is imported from the current folder."""
+    """The command that runs a stage's executable: beside this Python if installed there, else as a module. Nothing is
+    imported from the current folder."""
     path = os.path.join(os.path.dirname(sys.executable), f"orias-{name}")
     if os.access(path, os.X_OK):
         return [path]

@@ -1,7 +1,9 @@
 """The command line of `orias`: ptxas's spelling, one row per option, one generic reader.
 
-Grammar (measured on ptxas 13.0 and 13.5): long names with ``--``, short names with ``-``, exact match; a value is the next word or follows ``=``;
-those of -O and -m may be glued (``-O3``, ``-m64``), that of -O alone must be or follow ``=``; flags take none; a repeated scalar warns and the last one
+Grammar (measured on ptxas 13.0 and 13.5): long names with ``--``, short names with ``-``, exact match; a value is the
+next word or follows ``=``;
+those of -O and -m may be glued (``-O3``, ``-m64``), that of -O alone must be or follow ``=``; flags take none; a
+repeated scalar warns and the last one
 wins. Options beyond ptxas's own are in the last group and have long names only.
 """
 
@@ -19,9 +21,12 @@ from orchestrator.conflicts import FAST, UsageError, settle
 
 
 class Option(NamedTuple):
-    """``kind``: flag, str, int, bool (true|false), list (comma list), level (-O), maybe (a value only behind `=`). ``effect``: ``use`` (acts here), ``ok`` (asks for what orias does anyway, or for what
-    changes no code of ptxas's that was seen), ``none`` (changes ptxas's code and not ours: said once), ``refuse`` (not supported yet: refused by name).
-    ``values``: all that are defined. ``idle``: values of a ``none`` option that change nothing in ptxas's code either. ``since``: the first release that has it."""
+    """``kind``: flag, str, int, bool (true|false), list (comma list), level (-O), maybe (a value only behind `=`).
+    ``effect``: ``use`` (acts here), ``ok`` (asks for what orias does anyway, or for what
+    changes no code of ptxas's that was seen), ``none`` (changes ptxas's code and not ours: said once), ``refuse`` (not
+    supported yet: refused by name).
+    ``values``: all that are defined. ``idle``: values of a ``none`` option that change nothing in ptxas's code either.
+    ``since``: the first release that has it."""
 
     long: str
     short: str
@@ -37,21 +42,29 @@ _OFF: Final = ("false",)
 #: Options that change nothing in a whole program, neither in ptxas's code nor in ours.
 _OF_OBJECTS: Final = frozenset({"position-independent-code", "enable-func-clone-sc"})
 
-#: By group, in the order of the help. What has no effect was measured: cubins of 17 kernels, whole and relocatable, on sm_75, 90 and 120, with the option and without.
+#: By group, in the order of the help. What has no effect was measured: cubins of 17 kernels, whole and relocatable, on
+#: sm_75, 90 and 120, with the option and without.
 GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
     ("Input and output", (
         Option("gpu-name", "arch", "str", "use", "target; compute_XX and lto_XX parse only (default 'sm_75')"),
         Option("machine", "m", "int", "ok", "bits of the host: 64", ("64",)),
-        Option("compiler-stats", "", "list", "use", "print the time, the memory, the time of each stage; detailed: of each pass time, memory, rewrites and instructions", ("time", "memory", "phase-wise", "detailed", "t", "m", "p", "d")),
-        Option("fdevice-time-trace", "", "str", "use", "add the times to a Chrome trace (made where there is none): of the compile's parts, and nested of each kernel, stage and pass"),
-        Option("ftrace-phase-after", "", "str", "use", "the event of the trace behind which they stand, in its process and thread"),
+        Option("compiler-stats", "", "list", "use",
+            "print the time, the memory, the time of each stage; detailed: of each pass time, memory, rewrites and "
+            "instructions", ("time", "memory", "phase-wise", "detailed", "t", "m", "p", "d")),
+        Option("fdevice-time-trace", "", "str", "use",
+            "add the times to a Chrome trace (made where there is none): of the compile's parts, and nested of each "
+            "kernel, stage and pass"),
+        Option("ftrace-phase-after", "", "str", "use",
+            "the event of the trace behind which they stand, in its process and thread"),
         Option("use-trace-pid", "use-trace-pid", "int", "use", "the process of these events"),
         Option("compiler-stats-file", "", "str", "use", "the file that --compiler-stats prints to"),
-        Option("output-file", "o", "str", "use", "output file (default 'elf.o'); devices, FIFOs and links are written through"),
+        Option("output-file", "o", "str", "use",
+            "output file (default 'elf.o'); devices, FIFOs and links are written through"),
         Option("input-as-string", "ias", "str", "use", "PTX text given as an argument"),
         Option("options-file", "optf", "list", "use", "read options from files"),
         Option("compile-only", "c", "flag", "use", "relocatable object for the linker"),
-        Option("extensible-whole-program", "ewp", "flag", "use", "an object that the linker may add to; its code is that of --compile-only (calls stay calls)"),
+        Option("extensible-whole-program", "ewp", "flag", "use",
+            "an object that the linker may add to; its code is that of --compile-only (calls stay calls)"),
         Option("entry", "e", "list", "use", "compile these kernels only"),
         Option("split-compile", "split-compile", "int", "use", "kernels compiled at once (0: one per core)"),
         Option("help", "h", "flag", "use", "print this and stop"),
@@ -63,26 +76,37 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("opt-level", "O", "level", "use", "optimization level: 0, 1, 2 and more (default 3)"),
         Option("fmad", "fmad", "bool", "use", "mul and add without a rounding modifier become fma (default true)"),
         Option("Ofast-compile", "Ofc", "str", "use", "max: as -O0; mid, min: as -O1; 0: off"),
-        Option("maxrregcount", "maxrregcount", "str", "use", "most registers a thread may use: N, archmin or archmax; ignored beside .maxntid and .reqntid"),
-        Option("device-function-maxrregcount", "func-maxrregcount", "str", "use", "register limit of device functions with -c"),
+        Option("maxrregcount", "maxrregcount", "str", "use",
+            "most registers a thread may use: N, archmin or archmax; ignored beside .maxntid and .reqntid"),
+        Option("device-function-maxrregcount", "func-maxrregcount", "str", "use",
+            "register limit of device functions with -c"),
         Option("minnctapersm", "minnctapersm", "int", "use", "blocks per SM to make room for"),
         Option("maxntid", "maxntid", "list", "use", "most threads of a block, x,y,z"),
-        Option("override-directive-values", "override-directive-values", "flag", "use", "let options win over directives"),
+        Option("override-directive-values", "override-directive-values", "flag", "use",
+            "let options win over directives"),
         Option("def-load-cache", "dlcm", "str", "use", "default cache operator of loads: ca, cg, cs, lu, cv"),
         Option("def-store-cache", "dscm", "str", "use", "default cache operator of stores: wb, cg, cs, wt"),
         Option("force-load-cache", "flcm", "str", "use", "forced cache operator of loads"),
         Option("force-store-cache", "fscm", "str", "use", "forced cache operator of stores"),
-        Option("sp-bounds-check", "sp-bounds-check", "flag", "use", "trap where a function's frame leaves local memory"),
+        Option("sp-bounds-check", "sp-bounds-check", "flag", "use",
+            "trap where a function's frame leaves local memory"),
         Option("make-errors-visible-at-exit", "make-errors-visible-at-exit", "flag", "use", "error barrier at exit"),
-        Option("legacy-bar-warp-wide-behavior", "legacy-bar-warp-wide-behavior", "flag", "use", "ignored for .target sm_70 and higher; refused for older ones"),
-        Option("gno-tensor-memory-access-check", "gno-tmem-access-check", "flag", "use", "no tensor memory checks are made"),
-        Option("gno-fabric-access-check", "gno-fabric-access-check", "flag", "use", "no checks of fabric operations are made", since="13.5"),
-        Option("g-tensor-memory-access-check", "g-tmem-access-check", "flag", "use", "ignored for targets without tensor memory; refused for the others"),
-        Option("preserve-relocs", "preserve-relocs", "flag", "use", "nothing: from sm_90 on as in ptxas, with its warning; below with one of orias"),
-        Option("blocks-are-clusters", "blocks-are-clusters", "bool", "use", "as the directive .blocksareclusters in every kernel; from sm_90 on"),
+        Option("legacy-bar-warp-wide-behavior", "legacy-bar-warp-wide-behavior", "flag", "use",
+            "ignored for .target sm_70 and higher; refused for older ones"),
+        Option("gno-tensor-memory-access-check", "gno-tmem-access-check", "flag", "use",
+            "no tensor memory checks are made"),
+        Option("gno-fabric-access-check", "gno-fabric-access-check", "flag", "use",
+            "no checks of fabric operations are made", since="13.5"),
+        Option("g-tensor-memory-access-check", "g-tmem-access-check", "flag", "use",
+            "ignored for targets without tensor memory; refused for the others"),
+        Option("preserve-relocs", "preserve-relocs", "flag", "use",
+            "nothing: from sm_90 on as in ptxas, with its warning; below with one of orias"),
+        Option("blocks-are-clusters", "blocks-are-clusters", "bool", "use",
+            "as the directive .blocksareclusters in every kernel; from sm_90 on"),
     )),
     ("Debugging and messages", (
-        Option("device-debug", "g", "flag", "use", "debug information: line tables, the PTX text's debug sections; implies -O0"),
+        Option("device-debug", "g", "flag", "use",
+            "debug information: line tables, the PTX text's debug sections; implies -O0"),
         Option("generate-line-info", "lineinfo", "flag", "use", "write line tables"),
         Option("suppress-debug-info", "suppress-debug-info", "flag", "use", "write no line tables and debug sections"),
         Option("compiler-annotations", "annotate", "flag", "use", "note the numbers of instructions and registers"),
@@ -93,15 +117,24 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("warn-on-spills", "warn-spills", "flag", "use", "warn when registers are spilled"),
         Option("warn-on-local-memory-usage", "warn-lmem-usage", "flag", "use", "warn when local memory is used"),
         Option("warn-on-double-precision-use", "warn-double-usage", "flag", "use", "warn at f64 instructions"),
-        Option("suppress-async-bulk-multicast-advisory-warning", "suppress-async-bulk-multicast-advisory-warning", "flag", "use", "no advice on .multicast::cluster"),
-        Option("suppress-sparse-mma-advisory-info", "suppress-sparse-mma-advisory-info", "flag", "use", "no advice on mma.sp"),
-        Option("suppress-stack-size-warning", "suppress-stack-size-warning", "flag", "use", "no warning where the stack's size is not known"),
-        Option("suppress-position-independent-code-warning", "suppress-position-independent-code-warning", "flag", "use", "no warning about --position-independent-code", since="13.5"),
-        Option("suppress-double-demote-warning", "suppress-double-demote-warning", "flag", "ok", "no target of today demotes doubles"),
+        Option(
+            "suppress-async-bulk-multicast-advisory-warning",
+            "suppress-async-bulk-multicast-advisory-warning", "flag", "use", "no advice on .multicast::cluster"),
+        Option(
+            "suppress-sparse-mma-advisory-info",
+            "suppress-sparse-mma-advisory-info", "flag", "use", "no advice on mma.sp"),
+        Option("suppress-stack-size-warning", "suppress-stack-size-warning", "flag", "use",
+            "no warning where the stack's size is not known"),
+        Option("suppress-position-independent-code-warning",
+            "suppress-position-independent-code-warning",
+            "flag", "use", "no warning about --position-independent-code", since="13.5"),
+        Option("suppress-double-demote-warning", "suppress-double-demote-warning", "flag", "ok",
+            "no target of today demotes doubles"),
         Option("tool-name", "tool-name", "str", "use", "the name in front of messages (default ptxas)"),
     )),
     ("Taken, without effect: orias does so anyway, or no effect was seen in ptxas's code", (
-        Option("disable-optimizer-constants", "disable-optimizer-consts", "flag", "ok", "orias makes no bank of optimizer constants"),
+        Option("disable-optimizer-constants", "disable-optimizer-consts", "flag", "ok",
+            "orias makes no bank of optimizer constants"),
         Option("dont-merge-basicblocks", "no-bb-merge", "flag", "ok", ""),
         Option("return-at-end", "ret-end", "flag", "ok", ""),
         Option("allow-expensive-optimizations", "allow-expensive-optimizations", "bool", "ok", ""),
@@ -113,7 +146,8 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("dont-reserve-null-pointer", "dont-reserve-null-pointer", "flag", "ok", ""),
         Option("enable-extended-smem", "enable-extended-smem", "bool", "ok", ""),
         Option("force-externals", "", "flag", "ok", "deprecated"),
-        Option("jobserver", "jobserver", "flag", "ok", "with --batch and --output-dir: files beside the first wait for tokens of make"),
+        Option("jobserver", "jobserver", "flag", "ok",
+            "with --batch and --output-dir: files beside the first wait for tokens of make"),
         Option("key", "", "str", "ok", "deprecated"),
         Option("link-info", "link-info", "str", "ok", "deprecated"),
         Option("no-fastreg", "no-fastreg", "flag", "ok", ""),
@@ -134,26 +168,34 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("regAllocOptLevel", "regAllocOptLevel", "int", "none", "effort of register allocation", (), ("1", "2")),
         Option("sanitize", "sanitize", "str", "none", "nothing is instrumented", ("memcheck", "threadsteer")),
         Option("optimize-float-atomics", "opt-fp-atomics", "flag", "none", "atomics stay one for each thread"),
-        Option("position-independent-code", "pic", "bool", "none", "whole programs are position-independent anyway; objects are not", (), _OFF),
-        Option("device-stack-protector", "device-stack-protector", "bool", "none", "no stack canaries are made", (), _OFF),
-        Option("enable-func-clone-sc", "enable-func-clone-sc", "bool", "none", "functions of objects are not cloned", (), _OFF, "13.5"),
-        Option("assume-extern-functions-do-not-sync", "assume-extern-functions-do-not-sync", "bool", "none", "", (), _OFF),
+        Option("position-independent-code", "pic", "bool", "none",
+            "whole programs are position-independent anyway; objects are not", (), _OFF),
+        Option("device-stack-protector", "device-stack-protector", "bool", "none", "no stack canaries are made", (),
+        _OFF),
+        Option("enable-func-clone-sc", "enable-func-clone-sc", "bool", "none",
+            "functions of objects are not cloned", (), _OFF, "13.5"),
+        Option(
+            "assume-extern-functions-do-not-sync", "assume-extern-functions-do-not-sync", "bool", "none", "", (), _OFF),
         Option("cloning", "cloning", "str", "none", "helpers are always cloned into kernels", ("yes", "no"), ("yes",)),
-        Option("disable-smem-reservation", "disable-smem-reservation", "bool", "none", "the reserved bytes of shared memory stay reserved", (), _OFF),
+        Option("disable-smem-reservation", "disable-smem-reservation", "bool", "none",
+            "the reserved bytes of shared memory stay reserved", (), _OFF),
         Option("fast-compile", "", "flag", "none", ""),
         Option("force-rela", "force-rela", "flag", "none", "sections of relocations keep their kind"),
         Option("limit-fold-fp", "limit-fold-fp", "bool", "none", "", (), _OFF),
         Option("membermask-overlap", "membermask-overlap", "bool", "none", "", (), _OFF),
         Option("noFwdPrg", "noFwdPrg", "flag", "none", ""),
         Option("opt-pointers", "", "flag", "none", ""),
-        Option("print-potentially-overlapping-membermasks", "print-potentially-overlapping-membermasks", "flag", "none", ""),
+        Option(
+            "print-potentially-overlapping-membermasks",
+            "print-potentially-overlapping-membermasks", "flag", "none", ""),
         Option("set-texmode-raw", "set-texmode-raw", "bool", "none", "", (), _OFF),
         Option("sw200428197", "sw200428197", "bool", "none", "", (), _OFF),
         Option("sw2614554", "sw2614554", "bool", "none", "", (), _OFF),
         Option("verbose-tkinfo", "verbose-tkinfo", "bool", "none", "the note names no more than ever", (), _OFF),
     )),
     ("Refused", (
-        Option("apply-controls", "apply-controls", "str", "refuse", "controls from a file, whose form only NVIDIA knows"),
+        Option("apply-controls", "apply-controls", "str", "refuse",
+            "controls from a file, whose form only NVIDIA knows"),
         Option("compile-as-tools-patch", "astoolspatch", "flag", "refuse", "patch code for tools"),
         Option("ext-desc-file", "ext-desc-file", "str", "refuse", "extended description from a file"),
         Option("ext-desc-string", "ext-desc-string", "str", "refuse", "extended description"),
@@ -163,26 +205,47 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
     )),
     ("Beyond ptxas", (
         Option("jobs", "j", "int", "use", "kernels compiled at once (default: cores)"),
-        Option("batch", "batch", "str", "use", "compile each file of this list by itself; a line is a file name, with options of its own"),
+        Option("batch", "batch", "str", "use",
+            "compile each file of this list by itself; a line is a file name, with options of its own"),
         Option("output-dir", "output-dir", "str", "use", "compile each PTX file by itself, into this folder"),
-        Option("report", "report", "str", "use", "NAME.html: a page that shows the kernel through all stages and passes; another name, with --batch and --output-dir: what became of each file, as JSON"),
-        Option("remarks", "remarks", "maybe", "use", "what passes did, missed and found, and why: =FILE, YAML as LLVM's where it ends in .yaml; without FILE text on standard error"),
-        Option("stats-json", "stats-json", "str", "use", "write times, memory, rewrites and instructions of each kernel, stage and pass to this file"),
-        Option("cache", "cache", "str", "use", "keep compiled code in this folder, and take from it what did not change (docs/speed.md); also by ORIAS_CACHE"),
-        Option("serve", "serve", "str", "use", "be the resident server at this socket, whose folder is closed to others (docs/speed.md); used, and started on demand, by ORIAS_SERVER"),
+        Option("report", "report", "str", "use",
+            "NAME.html: a page that shows the kernel through all stages and passes; another name, with --batch and "
+            "--output-dir: what became of each file, as JSON"),
+        Option("remarks", "remarks", "maybe", "use",
+            "what passes did, missed and found, and why: =FILE, YAML as LLVM's where it ends in .yaml; without FILE "
+            "text on standard error"),
+        Option("stats-json", "stats-json", "str", "use",
+            "write times, memory, rewrites and instructions of each kernel, stage and pass to this file"),
+        Option("cache", "cache", "str", "use",
+            "keep compiled code in this folder, and take from it what did not change (docs/speed.md); also by "
+            "ORIAS_CACHE"),
+        Option("serve", "serve", "str", "use",
+            "be the resident server at this socket, whose folder is closed to others (docs/speed.md); used, and "
+            "started on demand, by ORIAS_SERVER"),
         Option("exec", "exec", "flag", "use", "run the stages as executables instead of forking them"),
         Option("stage", "stage", "str", "use", "NAME=COMMAND: run this shell command as a stage; may be repeated"),
         Option("save-temps", "save-temps", "str", "use", "keep the stream after every stage in this folder"),
         Option("start-from", "start-from", "str", "use", "continue from a saved stream instead of PTX"),
-        Option("allow-undefined", "allow-undefined", "flag", "use", "with --start-from: take a stream whose effects depend on words that nothing defines, as a PTX program's may"),
+        Option("allow-undefined", "allow-undefined", "flag", "use",
+            "with --start-from: take a stream whose effects depend on words that nothing defines, as a PTX program's "
+            "may"),
         Option("stop-after", "stop-after", "str", "use", "stop after this stage and write its stream"),
-        Option("stage-timeout", "stage-timeout", "int", "use", "seconds without progress after which a stage is killed (default 600)"),
-        Option("stage-option", "stage-option", "str", "use", "NAME:KEY=VALUE for a stage (skip, only, limit, stop-after, dump-after, verify...); may be repeated"),
-        Option("release", "release", "str", "use", "stand in for ptxas of this release, 13.0 or 13.5 (default 13.5); also by ORIAS_RELEASE", tuple(RELEASES)),
-        Option("pass", "pass", "str", "use", "STAGE:after=NAME:WHAT (or before=): a pass of your own, WHAT being MODULE:FUNCTION, an entry point or a command; may be repeated"),
-        Option("accept-newer-ptx", "accept-newer-ptx", "flag", "use", "take a newer .version, and a NUL at the text's end, with a warning; also by ORIAS_ACCEPT_NEWER_PTX=1"),
-        Option("diagnostics-format", "diagnostics-format", "str", "use", "messages as text, or on standard error as one json array or sarif log with columns and hints", ("text", "json", "sarif")),
-        Option("show-completion", "show-completion", "str", "use", "print what a shell has to read to complete this command line, and stop", ("bash", "zsh", "fish")),
+        Option("stage-timeout", "stage-timeout", "int", "use",
+            "seconds without progress after which a stage is killed (default 600)"),
+        Option("stage-option", "stage-option", "str", "use",
+            "NAME:KEY=VALUE for a stage (skip, only, limit, stop-after, dump-after, verify...); may be repeated"),
+        Option("release", "release", "str", "use",
+            "stand in for ptxas of this release, 13.0 or 13.5 (default 13.5); also by ORIAS_RELEASE", tuple(RELEASES)),
+        Option("pass", "pass", "str", "use",
+            "STAGE:after=NAME:WHAT (or before=): a pass of your own, WHAT being MODULE:FUNCTION, an entry point or a "
+            "command; may be repeated"),
+        Option("accept-newer-ptx", "accept-newer-ptx", "flag", "use",
+            "take a newer .version, and a NUL at the text's end, with a warning; also by ORIAS_ACCEPT_NEWER_PTX=1"),
+        Option("diagnostics-format", "diagnostics-format", "str", "use",
+            "messages as text, or on standard error as one json array or sarif log with columns and hints",
+            ("text", "json", "sarif")),
+        Option("show-completion", "show-completion", "str", "use",
+            "print what a shell has to read to complete this command line, and stop", ("bash", "zsh", "fish")),
         Option("explain", "explain", "flag", "use", "show the source line and a hint under each diagnostic"),
         Option("time", "time", "flag", "use", "print where the time went, by stage and pass"),
     )),
@@ -198,7 +261,8 @@ _MAXREG_NAMES: Final = {"archmin": 32, "archmax": 255}  # measured, every target
 
 
 class CommandLine(Record):
-    """What the user asked for. ``values``: by long option name; ``inputs``: PTX files in order; ``messages``: warnings as ptxas's; ``notes``: what only orias
+    """What the user asked for. ``values``: by long option name; ``inputs``: PTX files in order; ``messages``: warnings
+    as ptxas's; ``notes``: what only orias
     warns of, never an error; ``smuggled``: stage commands from options files."""
 
     values: dict[str, str] = fresh(default_factory=dict)
@@ -447,9 +511,12 @@ def _words(path: str) -> list[str]:
 
 #: Flags and words that travel in the header under their own names.
 _TRAVEL: Final = (
-    "compile-only", "make-errors-visible-at-exit", "warn-on-double-precision-use", "verbose", "verbose2", "generate-line-info", "warning-as-error", "disable-warnings", "warn-on-spills",
-    "warn-on-local-memory-usage", "explain", "override-directive-values", "legacy-bar-warp-wide-behavior", "sp-bounds-check", "compiler-annotations", "accept-newer-ptx",
-    "suppress-async-bulk-multicast-advisory-warning", "suppress-sparse-mma-advisory-info", "suppress-stack-size-warning",
+    "compile-only", "make-errors-visible-at-exit", "warn-on-double-precision-use", "verbose", "verbose2",
+    "generate-line-info", "warning-as-error", "disable-warnings", "warn-on-spills",
+    "warn-on-local-memory-usage", "explain", "override-directive-values",
+        "legacy-bar-warp-wide-behavior", "sp-bounds-check", "compiler-annotations", "accept-newer-ptx",
+        "suppress-async-bulk-multicast-advisory-warning",
+        "suppress-sparse-mma-advisory-info", "suppress-stack-size-warning",
 )  # fmt: skip
 
 

@@ -39,7 +39,8 @@ def compile_elsewhere(compiler: Path, source: Path, arch: str, options: Sequence
 def sides_of(
     text: str, source: Path, arch: str, ptxas: Path | None, cubin: Path | None, level: int = 3
 ) -> tuple[dict[str, Any], list[str]]:
-    """Simulator devices by side, and what failed.  Both compilers leave multiplications and additions apart (-fmad=false), so that
+    """Simulator devices by side, and what failed.  Both compilers leave multiplications and additions apart
+    (-fmad=false), so that
     results are what the PTX says."""
     from orchestrator.api import ChainError, compile_ptx
     from stages.simulate import Device, ImageError
@@ -83,7 +84,8 @@ def check_file(
     thorough: bool = False,
     strict: bool = False,
 ) -> int:
-    """Co-simulate a PTX file; prints a line for each kernel (equal, different, not judged) and then the findings; 1 if a kernel is different, else 2 if one was
+    """Co-simulate a PTX file; prints a line for each kernel (equal, different, not judged) and then the findings; 1 if
+    a kernel is different, else 2 if one was
     not judged."""
     from stages.check.cosim import SECONDS, Cosim
     from stages.interpret.launch import ParseError
@@ -117,7 +119,8 @@ def check_file(
 
 
 def check_compiled(file: Path, before: Path | None = None) -> int:
-    """Judge the control words of a cubin, or a saved stream; prints findings; 1 if a rule is broken, 2 if something could not be judged."""
+    """Judge the control words of a cubin, or a saved stream; prints findings; 1 if a rule is broken, 2 if something
+    could not be judged."""
     from stages.check.streams import check_stream, is_stream
 
     try:
@@ -171,7 +174,8 @@ def check_schedule(file: Path, data: bytes) -> int:
         print(f"not judged: {text}")
     if found.notes:
         print(
-            f"note: {len(found.notes)} times threads wait at a WARPSYNC while others wait at a BSYNC for them, first in {found.notes[0]}"
+            f"note: {len(found.notes)} times threads wait at a WARPSYNC while others wait at a BSYNC for them, "
+            f"first in {found.notes[0]}"
         )
     print(f"{len(found.findings)} findings, {found.instructions} instructions")
     return 1 if found.findings else 2 if found.unjudged else 0

@@ -143,7 +143,8 @@ def _forms(name: str) -> str:
 
 
 _WORDS = {
-    "d": "register", "d_": "register or _", "s": "source", "x": "source", "i": "constant", "m": "[address]", "mt": "[map, {coordinates}]",
+    "d": "register", "d_": "register or _", "s": "source", "x": "source", "i": "constant", "m": "[address]",
+    "mt": "[map, {coordinates}]",
     "dp": "predicate", "dpp": "predicate or pair", "ps": "predicate", "l": "label", "tx": "[texture, {coordinates}]",
 }  # fmt: skip
 

@@ -1,6 +1,7 @@
 """Matches instructions against the descriptor table.
 
-An opcode text is analysed once (`Matcher.opcode`): its name, modifiers and types select the rows that can match, or give
+An opcode text is analysed once (`Matcher.opcode`): its name, modifiers and types select the rows that can match, or
+give
 its errors.  A tuple of operand kinds is matched once per opcode (`Opcode.verdicts`): which row takes it, or the errors.
 So an instruction seen before costs two dictionary look-ups.  The order of checks is ptxas's: types, modifiers, gates,
 operand types ("Arguments mismatch"), then the form of each operand.
@@ -38,7 +39,8 @@ class Verdict:
     """What is known of one opcode with one tuple of operand kinds.
 
     `clean`: nothing to report, convert or look at.  `literals`: operand index and the float type that
-    literals there take; in braces if the operand is a vector of one, to be unwrapped; a bar if it is a pair whose second is `_`.
+    literals there take; in braces if the operand is a vector of one, to be unwrapped; a bar if it is a pair whose
+    second is `_`.
     `narrow`: bits of an address of global memory that has fewer than 64; 0 if there is none.
     """
 
@@ -146,7 +148,8 @@ class Matcher:
     def check(
         self, opcode: Opcode, operands: tuple[Operand, ...], kinds: tuple[str, ...], line: int
     ) -> tuple[tuple[Operand, ...], str]:
-        """Reports what is wrong with an instruction; returns its operands with literals in their final form, and its row."""
+        """Reports what is wrong with an instruction; returns its operands with literals in their final form, and its
+        row."""
         if opcode.name == "mma" and "block_scale" in opcode.mods:
             operands, kinds = _unbraced(operands, kinds)
         verdict = opcode.verdicts.get(kinds)
@@ -341,7 +344,8 @@ _SUBSCRIPTS: Final = frozenset(("ld", "ldu", "st", "mov", "cvta"))
 
 
 def _judge(opcode: Opcode, kinds: tuple[str, ...], gates: Gates) -> Verdict:
-    """Matches operand kinds against the rows of an opcode, in ptxas's order: operand types, then gates and modifiers, then forms."""
+    """Matches operand kinds against the rows of an opcode, in ptxas's order: operand types, then gates and modifiers,
+    then forms."""
     if opcode.op not in _SUBSCRIPTS or opcode.name == "cvta.to":
         kinds = tuple([f"?:{k[2:]}" if k[:2] == "V:" else k for k in kinds])
     early = (*opcode.errors, *operand_forms.misfits(kinds), *operand_forms.early_destination(opcode.name, kinds))
@@ -505,7 +509,8 @@ def _bind(
 ) -> list[OperandSpec] | None:
     """Which operand of the row each operand is, with optional ones left out from the right; None if types disagree.
 
-    Operands that a modifier calls for are there exactly with it; with `mods` None they are optional.  Rows have many operands
+    Operands that a modifier calls for are there exactly with it; with `mods` None they are optional.  Rows have many
+    operands
     in common: `known` holds what fits.
     """
     needed: list[OperandSpec] = []

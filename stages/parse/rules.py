@@ -26,9 +26,11 @@ SPACES: Final = frozenset(
 VECTORS: Final = frozenset(["v2", "v4", "v8"])
 CACHE: Final = frozenset(["ca", "cg", "cs", "lu", "cv", "wb", "wt"])
 POST: Final = frozenset(["and", "or", "xor", "add", "min", "max", "inc", "dec", "exch", "cas", "popc"])
-# What ptxas refuses on an instruction that has no use for it before it looks at the instruction's own gate (measured on 22 gated instructions).
+# What ptxas refuses on an instruction that has no use for it before it looks at the instruction's own gate (measured on
+# 22 gated instructions).
 EARLY_ILLEGAL: Final = frozenset(("L2::cache_hint", "relu", "satfinite", "sync"))
-# What it refuses after the gates of instructions whose other modifiers it looks at before them (measured on atom, red, mma and wgmma).
+# What it refuses after the gates of instructions whose other modifiers it looks at before them (measured on atom, red,
+# mma and wgmma).
 LATE_ILLEGAL: Final = (
     ROUNDINGS | COMPARISONS | VECTORS | CACHE | {"clamp", "wrap", "trap", "zero", "volatile", "relaxed", "acquire",
     "release", "gpu", "cta", "sys", "cluster", "nc", "NaN", "trans", "x1", "x2", "x4", "cc"}
@@ -107,7 +109,8 @@ _ONCE: Final = (
 )
 _SHAPE: Final = re.compile(r"m\d+n\d+(k\d+)?|\d+x\d+b(x2)?")
 _TWICE: Final = (
-    "aligned", "mmio", "xorsign", "abs", "trans", "bulk_group", "L2::cache_hint", "mbarrier::complete_tx::bytes", "mbarrier::arrive::one", "mbarrier_init",
+    "aligned", "mmio", "xorsign", "abs", "trans", "bulk_group", "L2::cache_hint", "mbarrier::complete_tx::bytes",
+    "mbarrier::arrive::one", "mbarrier_init",
     "cta_group::1", "cta_group::2",
 )  # fmt: skip
 

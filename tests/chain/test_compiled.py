@@ -50,7 +50,8 @@ def test_compiled_modules_make_the_same_cubins(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:] + done.stdout[-2000:]
     shown = subprocess.run(
         [sys.executable, "-c",
-        "import ir_format.flow as f, ir_format.model as m, stages.encode.encode as e; print(*(x.__file__ for x in (f, m, e)))"],
+            "import ir_format.flow as f, ir_format.model as m, stages.encode.encode as e; print(*(x.__file__ for x "
+            "in (f, m, e)))"],
         cwd=tree, env={**env, "PYTHONPATH": str(tree)}, capture_output=True, text=True, check=True,
     ).stdout.split()  # fmt: skip
     assert all(not name.endswith(".py") for name in shown), shown

@@ -56,10 +56,12 @@ st.global.v4.u32 [%rd1], {%r1, %r2, %r3, %r4}; st.global.v2.u32 [%rd1+16], {%r5,
 def test_families_of_variables(arch: str) -> None:
     body = """
 .shared .u32 S<3>; .local .v2 .u32 L<2>; .param .u32 %P<2>;
-st.shared.u32 [S0], 1; st.shared.u32 [S2], 3; st.shared.u32 [S1], 2; st.local.v2.u32 [L0], {4, 5}; st.local.v2.u32 [L1], {6, 7};
+st.shared.u32 [S0], 1; st.shared.u32 [S2], 3; st.shared.u32 [S1], 2; st.local.v2.u32 [L0], {4, 5}; \
+st.local.v2.u32 [L1], {6, 7};
 { .shared .u32 S<1>; st.shared.u32 [S0], 100; }
 st.param.u32 [%P0], 30; st.param.u32 [%P1], 4; call.uni (%r9), minus, (%P0, %P1);
-ld.shared.u32 %r1, [S0]; ld.shared.u32 %r2, [S1]; ld.shared.u32 %r3, [S2]; ld.local.u32 %r4, [L0+4]; ld.local.u32 %r5, [L1]; ld.global.u32 %r6, [G1];
+ld.shared.u32 %r1, [S0]; ld.shared.u32 %r2, [S1]; ld.shared.u32 %r3, [S2]; ld.local.u32 %r4, [L0+4]; \
+ld.local.u32 %r5, [L1]; ld.global.u32 %r6, [G1];
 st.global.v4.u32 [%rd1], {%r1, %r2, %r3, %r4}; st.global.v2.u32 [%rd1+16], {%r5, %r6}; st.global.u32 [%rd1+24], %r9;"""
     before = (
         ".global .u32 G<2>;\n.func (.reg .u32 r) minus(.param .u32 x, .param .u32 y) { .reg .u32 a, b; "
@@ -75,7 +77,8 @@ def test_sums(arch: str, level: int) -> None:
     body = """
 ld.global.u32 %r1, [%rd2]; ld.global.u64 %rd3, [%rd2+8]; ld.global.u16 %h1, [%rd2+4];
 st.global.u32 [%rd1], %r1+1; mad.lo.u32 %r2, %r1+21, %r1+22, %r1+-3; st.global.u32 [%rd1+4], %r2;
-st.global.u64 [%rd1+8], %rd3+0x123456789; st.global.u16 [%rd1+16], %h1+3; setp.gt.u32 %p1, %r1+41, 5; selp.u32 %r3, 1, 2, %p1; st.global.u32 [%rd1+20], %r3;
+st.global.u64 [%rd1+8], %rd3+0x123456789; st.global.u16 [%rd1+16], %h1+3; setp.gt.u32 %p1, %r1+41, 5; \
+selp.u32 %r3, 1, 2, %p1; st.global.u32 [%rd1+20], %r3;
 cvt.u64.u32 %rd4, %r1+61; st.global.u64 [%rd1+24], %rd4;"""
     x, wide, half = 0xFFFFFFF0, 0xFFFFFFFF00000001, 0xFFFE
     got = run(body, arch, words=8, data=(x, half, wide & 0xFFFFFFFF, wide >> 32), options={"opt-level": level})
@@ -96,7 +99,8 @@ cvt.u64.u32 %rd4, %r1+61; st.global.u64 [%rd1+24], %rd4;"""
 
 @pytest.mark.parametrize("arch", ARCHS)
 def test_an_alias_in_a_whole_program(arch: str) -> None:
-    before = """.visible .func (.param .u32 r) real(.param .u32 a) { .reg .u32 %v; ld.param.u32 %v, [a]; add.u32 %v, %v, 5; st.param.u32 [r], %v; ret; }
+    before = """.visible .func (.param .u32 r) real(.param .u32 a) { .reg .u32 %v; ld.param.u32 %v, [a]; \
+add.u32 %v, %v, 5; st.param.u32 [r], %v; ret; }
 .visible .func (.param .u32 r) other(.param .u32 a);
 .alias other, real;"""
     body = (
@@ -111,7 +115,8 @@ def test_offsets_beyond_the_field(arch: str) -> None:
     """Addresses of shared and local memory have 32 bits: what is beyond them is lost."""
     body = """
 .shared .u32 s[4]; .local .u32 l[4]; st.shared.u32 [s+8], 11; st.local.u32 [l+12], 12; mov.u32 %r9, s;
-ld.shared.u32 %r1, [s+4294967304]; ld.local.u32 %r2, [l+4294967308]; ld.shared.u32 %r3, [%r9+4294967304]; sub.u32 %r9, %r9, 0x1000000; ld.shared.u32 %r4, [%r9+16777224];
+ld.shared.u32 %r1, [s+4294967304]; ld.local.u32 %r2, [l+4294967308]; ld.shared.u32 %r3, [%r9+4294967304]; \
+sub.u32 %r9, %r9, 0x1000000; ld.shared.u32 %r4, [%r9+16777224];
 ld.const.u32 %r5, [c+4294967300]; ld.param.u32 %r6, [a+4294967296]; ld.param.u32 %r7, [a];
 sub.u32 %r6, %r6, %r7; st.global.v4.u32 [%rd1], {%r1, %r2, %r3, %r4}; st.global.v2.u32 [%rd1+16], {%r5, %r6};"""
     assert run(body, arch, ".const .u32 c[2] = {13, 14};")[:6] == [11, 12, 11, 11, 14, 0]

@@ -33,12 +33,14 @@ match.any.sync.b32 %r7,%r2,%r4; match.all.sync.b32 %r8|%p4,%r2,%r4;
 @%p4 add.u32 %r6,%r6,8;
 st.global.v4.u32 [%l0],{%r5,%r6,%r7,%r8};
 """
-SUMS = """redux.sync.add.u32 %r5,%r2,%r4; redux.sync.min.s32 %r6,%r2,%r4; redux.sync.max.u32 %r7,%r2,%r4; redux.sync.xor.b32 %r8,%r2,%r4;
+SUMS = """redux.sync.add.u32 %r5,%r2,%r4; redux.sync.min.s32 %r6,%r2,%r4; redux.sync.max.u32 %r7,%r2,%r4; \
+redux.sync.xor.b32 %r8,%r2,%r4;
 redux.sync.and.b32 %r9,%r2,%r4; redux.sync.or.b32 %r10,%r2,%r4;
 st.global.v4.u32 [%l0+16],{%r5,%r6,%r7,%r8}; st.global.v2.u32 [%l0+32],{%r9,%r10};
 """
 ALONE = """mov.u32 %r4,%lanemask_eq; mov.u32 %r11,7;
-ROUND: redux.sync.add.u32 %r12,%r2,%r4; add.u32 %r2,%r12,%r11; and.b32 %r13,%r2,3; setp.ne.u32 %p5,%r13,0; sub.u32 %r11,%r11,1; setp.gt.and.s32 %p5,%r11,0,%p5; @%p5 bra ROUND;
+ROUND: redux.sync.add.u32 %r12,%r2,%r4; add.u32 %r2,%r12,%r11; and.b32 %r13,%r2,3; setp.ne.u32 %p5,%r13,0; \
+sub.u32 %r11,%r11,1; setp.gt.and.s32 %p5,%r11,0,%p5; @%p5 bra ROUND;
 st.global.u32 [%l0+40],%r2;
 """
 Arr = NDArray[Any]

@@ -15,7 +15,8 @@ KINDS: Final = {
     "acquire": (75,
     f"ld.global.u32 %r4,[%rd1]; ld.acquire.gpu.global.u32 %r5,[%rd1+4]; ld.global.u32 %r6,[%rd1+8]; {_AFTER}"),
     "acquire_relaxed": (75,
-    f"ld.relaxed.gpu.global.u32 %r4,[%rd1]; ld.acquire.gpu.global.u32 %r5,[%rd1+4]; ld.global.u32 %r6,[%rd1+8]; {_AFTER}"),
+        "ld.relaxed.gpu.global.u32 %r4,[%rd1]; ld.acquire.gpu.global.u32 %r5,[%rd1+4]; ld.global.u32 %r6,[%rd1+8]; "
+        f"{_AFTER}"),
     "acquire_atomic": (75,
     f"ld.global.u32 %r4,[%rd1]; atom.acquire.gpu.global.add.u32 %r5,[%rd1+4],3; ld.global.u32 %r6,[%rd1+8]; {_AFTER}"),
     "fence": (75, f"ld.global.u32 %r4,[%rd1]; fence.acq_rel.gpu; ld.global.u32 %r5,[%rd1+4]; mov.u32 %r6,0; {_AFTER}"),
@@ -26,20 +27,24 @@ KINDS: Final = {
     "mbarrier.arrive.shared.b64 %rd2,[s+512]; st.shared.u32 [s+64],%r1; st.global.u64 [%rd1+16],%rd2;"),
     # stores in front of barriers
     "store_barrier": (75, """mov.u32 %r4,%tid.y; mov.u32 %r5,%tid.z;
-L: st.shared.v2.u32 [%r2],{%r4,%r5}; st.global.u32 [%rd1],%r4; barrier.sync 0; add.u32 %r4,%r4,4; xor.b32 %r5,%r5,%r4; sub.u32 %r3,%r3,1; setp.ne.u32 %p1,%r3,0; @%p1 bra L;
+L: st.shared.v2.u32 [%r2],{%r4,%r5}; st.global.u32 [%rd1],%r4; barrier.sync 0; add.u32 %r4,%r4,4; xor.b32 %r5,%r5,%r4; \
+sub.u32 %r3,%r3,1; setp.ne.u32 %p1,%r3,0; @%p1 bra L;
 st.global.u32 [%rd1+8],%r5;"""),
     # FP64 over what is read one cycle before
     "double": (80,
-    "ld.global.f64 %d1,[%rd1]; mov.b64 %rd2,%d1; setp.eq.s64 %p1,%rd2,-9223372036854775808; neg.f64 %d2,%d1; @%p1 add.f64 %d1,%d2,%d1; st.global.f64 [%rd1+8],%d1;"),
+        "ld.global.f64 %d1,[%rd1]; mov.b64 %rd2,%d1; setp.eq.s64 %p1,%rd2,-9223372036854775808; neg.f64 %d2,%d1; "
+        "@%p1 add.f64 %d1,%d2,%d1; st.global.f64 [%rd1+8],%d1;"),
     # many predicates kept in a register: P2R and R2P with masks
     "masks": (75,
     " ".join(f"setp.gt.u32 %p{k},%r2,{k};" for k in range(1,
     10)) + " bar.sync 0; " + " ".join(f"@%p{k} red.global.add.u32 [%rd1+{4 * k}],%r{k % 3 + 1};" for k in range(1,
     10))),
     "copies": (80,
-    "setp.gt.u32 %p1,%r2,7; selp.b32 %r4,16,0,%p1; cp.async.cg.shared.global [s],[%rd1],16,%r4; setp.gt.u32 %p1,%r3,9; selp.b32 %r5,16,0,%p1; cp.async.cg.shared.global [s+16],[%rd1+16],16,%r5;"),
+        "setp.gt.u32 %p1,%r2,7; selp.b32 %r4,16,0,%p1; cp.async.cg.shared.global [s],[%rd1],16,%r4; setp.gt.u32 "
+        "%p1,%r3,9; selp.b32 %r5,16,0,%p1; cp.async.cg.shared.global [s+16],[%rd1+16],16,%r5;"),
     "wide": (75,
-    "add.u64 %rd2,%rd1,77; setp.gt.s64 %p1,%rd2,999; selp.b64 %rd3,%rd2,%rd1,%p1; min.u64 %rd3,%rd3,%rd2; st.global.u64 [%rd1],%rd3;"),
+        "add.u64 %rd2,%rd1,77; setp.gt.s64 %p1,%rd2,999; selp.b64 %rd3,%rd2,%rd1,%p1; min.u64 %rd3,%rd3,%rd2; "
+        "st.global.u64 [%rd1],%rd3;"),
 }  # fmt: skip
 
 

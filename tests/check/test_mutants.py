@@ -129,7 +129,8 @@ def test_nothing_is_under_way_when_control_leaves(sm: int) -> None:
 .target sm_75
 .address_size 64
 .visible .func mine(.param .b64 p)
-{ .reg .b32 %r<4>; .reg .b64 %d; ld.param.u64 %d, [p]; ld.u32 %r0, [%d]; add.u32 %r0, %r0, 3; st.u32 [%d+128], %r0; ret; }
+{ .reg .b32 %r<4>; .reg .b64 %d; ld.param.u64 %d, [p]; ld.u32 %r0, [%d]; add.u32 %r0, %r0, 3; st.u32 [%d+128], %r0; \
+ret; }
 """
     path = oracle.compile_ptx(text, str(sm), "-c")
     assert isinstance(path, Path), path

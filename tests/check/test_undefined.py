@@ -149,17 +149,30 @@ CASES = {
     "an address": ("mul.wide.u32 %rd4, %r9, 4; add.s64 %rd5, %rd1, %rd4; st.global.u32 [%rd5], %r1; ret;", True, True),
     "on one path": ("setp.ge.u32 %p1, %r1, %r2; @%p1 bra J; mov.u32 %r9, 1; J: st.global.u32 [%rd3], %r9; ret;", True,
     False),
-    "guarded, read under the guard": ("setp.ge.u32 %p1, %r1, %r2; @%p1 mov.u32 %r9, 1; @%p1 st.global.u32 [%rd3], %r9; ret;", False, False),
-    "guarded, read under the other guard": ("setp.ge.u32 %p1, %r1, %r2; @%p1 mov.u32 %r9, 1; @!%p1 st.global.u32 [%rd3], %r9; ret;", True, False),
-    "under both guards": ("setp.ge.u32 %p1, %r1, %r2; @%p1 mov.u32 %r9, 1; @!%p1 mov.u32 %r9, 2; st.global.u32 [%rd3], %r9; ret;", False, False),
-    "behind the same test": ("setp.ge.u32 %p1, %r1, %r2; @%p1 bra J; mov.u32 %r9, 1; J: @%p1 bra K; st.global.u32 [%rd3], %r9; K: ret;", False, False),
-    "chosen by the test": ("setp.ge.u32 %p1, %r1, %r2; @%p1 mov.u32 %r9, 1; selp.b32 %r4, %r9, 7, %p1; st.global.u32 [%rd3], %r4; ret;", False, False),
+    "guarded, read under the guard": (
+        "setp.ge.u32 %p1, %r1, %r2; @%p1 mov.u32 %r9, 1; @%p1 st.global.u32 [%rd3], %r9; ret;", False, False),
+    "guarded, read under the other guard": (
+        "setp.ge.u32 %p1, %r1, %r2; @%p1 mov.u32 %r9, 1; @!%p1 st.global.u32 [%rd3], %r9; ret;", True, False),
+    "under both guards": (
+        "setp.ge.u32 %p1, %r1, %r2; @%p1 mov.u32 %r9, 1; @!%p1 mov.u32 %r9, 2; st.global.u32 [%rd3], %r9; ret;",
+        False, False),
+    "behind the same test": (
+        "setp.ge.u32 %p1, %r1, %r2; @%p1 bra J; mov.u32 %r9, 1; J: @%p1 bra K; st.global.u32 [%rd3], %r9; K: ret;",
+        False, False),
+    "chosen by the test": (
+        "setp.ge.u32 %p1, %r1, %r2; @%p1 mov.u32 %r9, 1; selp.b32 %r4, %r9, 7, %p1; st.global.u32 [%rd3], %r4; ret;",
+        False, False),
     "a test that follows": (
-        "setp.ge.u32 %p1, %r1, %r2; @%p1 mov.u32 %r9, 1; setp.ge.and.u32 %p2, %r1, 5, %p1; @%p2 st.global.u32 [%rd3], %r9; ret;", False, False),
+            "setp.ge.u32 %p1, %r1, %r2; @%p1 mov.u32 %r9, 1; setp.ge.and.u32 %p2, %r1, 5, %p1; @%p2 st.global.u32 "
+            "[%rd3], %r9; ret;", False, False),
     "half of a pair": ("mov.b64 %rd5, {%r1, %r9}; cvt.u32.u64 %r4, %rd5; st.global.u32 [%rd3], %r4; ret;", False,
     False),
-    "the other half": ("mov.b64 %rd5, {%r1, %r9}; shr.u64 %rd6, %rd5, 32; cvt.u32.u64 %r4, %rd6; st.global.u32 [%rd3], %r4; ret;", True, True),
-    "in a later round": ("mov.u32 %r4, 0; L: setp.eq.u32 %p1, %r4, 0; @!%p1 st.global.u32 [%rd3], %r9; mov.u32 %r9, 1; add.u32 %r4, %r4, 1; setp.lt.u32 %p2, %r4, 3; @%p2 bra L; ret;",
+    "the other half": (
+        "mov.b64 %rd5, {%r1, %r9}; shr.u64 %rd6, %rd5, 32; cvt.u32.u64 %r4, %rd6; st.global.u32 [%rd3], %r4; ret;",
+        True, True),
+    "in a later round": (
+        "mov.u32 %r4, 0; L: setp.eq.u32 %p1, %r4, 0; @!%p1 st.global.u32 [%rd3], %r9; mov.u32 %r9, 1; add.u32 %r4, "
+        "%r4, 1; setp.lt.u32 %p2, %r4, 3; @%p2 bra L; ret;",
                          True, False),
 }  # fmt: skip
 

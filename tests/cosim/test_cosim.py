@@ -209,8 +209,10 @@ def test_payloads_of_nans_are_no_difference() -> None:
 
 def test_comparisons_with_undefined_values_are_no_difference() -> None:
     """A number seldom less than random bits: that shared memory was never written shows with small halves alone."""
-    text = kernel("""and.b32 %r3, %r0, 63; shl.b32 %r3, %r3, 2; mov.u32 %r4, s; add.u32 %r4, %r4, %r3; ld.shared.u32 %r2, [%r4];
-    shr.u32 %r5, %r2, 16; sub.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 31; selp.u32 %r2, 1, 2, %p1; st.global.u32 [%d1], %r2;""")
+    text = kernel("""and.b32 %r3, %r0, 63; shl.b32 %r3, %r3, 2; mov.u32 %r4, s; add.u32 %r4, %r4, %r3; \
+ld.shared.u32 %r2, [%r4];
+    shr.u32 %r5, %r2, 16; sub.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 31; selp.u32 %r2, 1, 2, %p1; \
+st.global.u32 [%d1], %r2;""")
     cosim = Cosim(text, "sm_90", {"constant": ours(kernel("st.global.u32 [%d1], 1;"))}, 1)
     assert {f.kind for f in cosim.run().findings} == {"undefined"}
 
@@ -218,7 +220,8 @@ def test_comparisons_with_undefined_values_are_no_difference() -> None:
 def test_a_rare_undefined_value_of_the_cubin_is_no_difference() -> None:
     """Shared memory that was never written decides, one time in 16: the cubin's own contents may be those. A wrong
     constant is found all the same."""
-    body = """and.b32 %r3, %r0, 63; shl.b32 %r3, %r3, 2; mov.u32 %r4, s; add.u32 %r4, %r4, %r3; ld.shared.u32 %r2, [%r4];
+    body = """and.b32 %r3, %r0, 63; shl.b32 %r3, %r3, 2; mov.u32 %r4, s; add.u32 %r4, %r4, %r3; \
+ld.shared.u32 %r2, [%r4];
     mul.lo.u32 %r2, %r2, 0x9E3779B1; shr.u32 %r2, %r2, 28; setp.eq.u32 %p1, %r2, WHICH; selp.u32 %r2, 1, 2, %p1;
     setp.eq.u32 %p2, %r0, 3; @%p2 mov.u32 %r2, 7; st.global.u32 [%d1], %r2;"""
     for which in ("3", "10"):
@@ -265,8 +268,10 @@ ELEMENTS = """.version 9.0
 .address_size 64
 .visible .entry k(.param .u64 in, .param .u64 out, .param .u32 n)
 { .reg .u64 %d<4>; .reg .u32 %r<8>; .reg .f32 %f<4>; .reg .pred %p<4>;
-ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out]; ld.param.u32 %r1, [n]; mov.u32 %r0, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;
-mad.lo.u32 %r0, %r0, %r2, %r3; setp.ge.u32 %p0, %r0, %r1; @%p0 exit; mul.wide.u32 %d2, %r0, 4; add.u64 %d0, %d0, %d2; add.u64 %d1, %d1, %d2;
+ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out]; ld.param.u32 %r1, [n]; mov.u32 %r0, %ctaid.x; mov.u32 %r2, %ntid.x; \
+mov.u32 %r3, %tid.x;
+mad.lo.u32 %r0, %r0, %r2, %r3; setp.ge.u32 %p0, %r0, %r1; @%p0 exit; mul.wide.u32 %d2, %r0, 4; add.u64 %d0, %d0, %d2; \
+add.u64 %d1, %d1, %d2;
 LOAD mov.u32 %r3, 5; BODY st.global.u32 [%d1], %r3; ret; }
 """
 
@@ -344,7 +349,8 @@ def test_pointers_inside_of_parameters() -> None:
 .address_size 64
 .visible .entry k(.param .align 8 .b8 s[24])
 { .reg .b32 %r<9>; .reg .b64 %d<9>;
-ld.param.u64 %d0, [s+8]; ld.param.u64 %d1, [s+16]; ld.param.u32 %r0, [s]; cvta.to.global.u64 %d0, %d0; cvta.to.global.u64 %d1, %d1;
+ld.param.u64 %d0, [s+8]; ld.param.u64 %d1, [s+16]; ld.param.u32 %r0, [s]; cvta.to.global.u64 %d0, %d0; \
+cvta.to.global.u64 %d1, %d1;
 mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4; add.u64 %d0, %d0, %d2; add.u64 %d1, %d1, %d2;
 ld.global.u32 %r2, [%d0]; add.u32 %r2, %r2, %r0; st.global.u32 [%d1], %r2; ret; }
 """
@@ -357,25 +363,35 @@ ld.global.u32 %r2, [%d0]; add.u32 %r2, %r2, %r0; st.global.u32 [%d1], %r2; ret; 
 POINTERS = """.version 8.7
 .target sm_80
 .address_size 64
-.func (.param .b32 r) plus(.param .b32 x) { .reg .b32 %r<3>; ld.param.u32 %r1, [x]; add.u32 %r1, %r1, 5; st.param.b32 [r], %r1; ret; }
-.func (.param .b32 r) times(.param .b32 x) { .reg .b32 %r<3>; ld.param.u32 %r1, [x]; mul.lo.u32 %r2, %r1, 77; xor.b32 %r1, %r1, %r2; st.param.b32 [r], %r1; ret; }
+.func (.param .b32 r) plus(.param .b32 x) { .reg .b32 %r<3>; ld.param.u32 %r1, [x]; add.u32 %r1, %r1, 5; \
+st.param.b32 [r], %r1; ret; }
+.func (.param .b32 r) times(.param .b32 x) { .reg .b32 %r<3>; ld.param.u32 %r1, [x]; mul.lo.u32 %r2, %r1, 77; \
+xor.b32 %r1, %r1, %r2; st.param.b32 [r], %r1; ret; }
 .func (.param .b32 r) twice(.param .b32 x);
 .global .align 8 .u64 others[4] = {0, twice, plus, times};
 .const .align 8 .u64 table[2] = {times, twice};
 .func (.param .b32 r) twice(.param .b32 x)
-{ .reg .b32 %r<6>; .reg .b64 %d<3>; .param .b32 a; .param .b32 b; ld.param.u32 %r1, [x]; and.b32 %r3, %r1, 8; cvt.u64.u32 %d1, %r3; mov.u64 %d2, others;
-add.u64 %d1, %d1, %d2; ld.global.u64 %d1, [%d1+16]; st.param.b32 [a], %r1; P: .callprototype (.param .b32 _) _ (.param .b32 _);
+{ .reg .b32 %r<6>; .reg .b64 %d<3>; .param .b32 a; .param .b32 b; ld.param.u32 %r1, [x]; and.b32 %r3, %r1, 8; \
+cvt.u64.u32 %d1, %r3; mov.u64 %d2, others;
+add.u64 %d1, %d1, %d2; ld.global.u64 %d1, [%d1+16]; st.param.b32 [a], %r1; \
+P: .callprototype (.param .b32 _) _ (.param .b32 _);
 call (b), %d1, (a), P; ld.param.b32 %r2, [b]; mad.lo.u32 %r2, %r2, 3, %r1; st.param.b32 [r], %r2; ret; }
 .visible .entry first(.param .u64 p, .param .u64 q)
-{ .reg .b32 %r<9>; .reg .b64 %d<9>; .param .b32 a; .param .b32 b; ld.param.u64 %d0, [p]; ld.param.u64 %d4, [q]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4;
-add.u64 %d0, %d0, %d1; add.u64 %d4, %d4, %d1; ld.global.u32 %r1, [%d0]; and.b32 %r2, %r1, 1; mul.wide.u32 %d2, %r2, 8; mov.u64 %d3, table; add.u64 %d3, %d3, %d2;
-ld.const.u64 %d3, [%d3]; st.param.b32 [a], %r1; Q: .callprototype (.param .b32 _) _ (.param .b32 _); call (b), %d3, (a), Q; ld.param.b32 %r3, [b];
+{ .reg .b32 %r<9>; .reg .b64 %d<9>; .param .b32 a; .param .b32 b; ld.param.u64 %d0, [p]; ld.param.u64 %d4, [q]; \
+mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4;
+add.u64 %d0, %d0, %d1; add.u64 %d4, %d4, %d1; ld.global.u32 %r1, [%d0]; and.b32 %r2, %r1, 1; mul.wide.u32 %d2, %r2, 8; \
+mov.u64 %d3, table; add.u64 %d3, %d3, %d2;
+ld.const.u64 %d3, [%d3]; st.param.b32 [a], %r1; Q: .callprototype (.param .b32 _) _ (.param .b32 _); \
+call (b), %d3, (a), Q; ld.param.b32 %r3, [b];
 mad.lo.u32 %r3, %r3, 31, %r1; st.global.u32 [%d4], %r3; ret; }
 .visible .entry second(.param .u64 q)
-{ .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<2>; .param .b32 a; .param .b32 b; ld.param.u64 %d0, [q]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4;
-add.u64 %d0, %d0, %d1; and.b32 %r1, %r0, 3; mul.wide.u32 %d2, %r1, 8; mov.u64 %d3, others; add.u64 %d3, %d3, %d2; ld.global.u64 %d3, [%d3]; setp.eq.u64 %p0, %d3, 0;
+{ .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<2>; .param .b32 a; .param .b32 b; ld.param.u64 %d0, [q]; \
+mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4;
+add.u64 %d0, %d0, %d1; and.b32 %r1, %r0, 3; mul.wide.u32 %d2, %r1, 8; mov.u64 %d3, others; add.u64 %d3, %d3, %d2; \
+ld.global.u64 %d3, [%d3]; setp.eq.u64 %p0, %d3, 0;
 mov.u64 %d5, plus; @%p0 mov.u64 %d3, %d5; setp.eq.u64 %p1, %d3, %d5;
-st.param.b32 [a], %r0; R: .callprototype (.param .b32 _) _ (.param .b32 _); call (b), %d3, (a), R; ld.param.b32 %r3, [b]; @%p1 add.u32 %r3, %r3, 1000; st.global.u32 [%d0], %r3; ret; }
+st.param.b32 [a], %r0; R: .callprototype (.param .b32 _) _ (.param .b32 _); call (b), %d3, (a), R; \
+ld.param.b32 %r3, [b]; @%p1 add.u32 %r3, %r3, 1000; st.global.u32 [%d0], %r3; ret; }
 """
 
 

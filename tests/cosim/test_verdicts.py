@@ -19,8 +19,10 @@ AWAY = GOOD.replace("st.global.u32 [%d0], %r0;", "st.global.u32 [%d0+1073741824]
 LONG = """.version 8.0
 .target sm_90
 .address_size 64
-.visible .entry k(.param .u64 p, .param .u32 n) { .reg .b64 %d<3>; .reg .b32 %r<6>; .reg .pred %q; ld.param.u64 %d0, [p]; ld.param.u32 %r0, [n]; mov.u32 %r1, %tid.x;
-mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ntid.x; mad.lo.u32 %r1, %r3, %r4, %r1; and.b32 %r1, %r1, 4095; mul.wide.u32 %d1, %r1, 4; add.u64 %d0, %d0, %d1; shl.b32 %r0, %r0, 6; mov.u32 %r2, 0;
+.visible .entry k(.param .u64 p, .param .u32 n) { .reg .b64 %d<3>; .reg .b32 %r<6>; .reg .pred %q; \
+ld.param.u64 %d0, [p]; ld.param.u32 %r0, [n]; mov.u32 %r1, %tid.x;
+mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ntid.x; mad.lo.u32 %r1, %r3, %r4, %r1; and.b32 %r1, %r1, 4095; \
+mul.wide.u32 %d1, %r1, 4; add.u64 %d0, %d0, %d1; shl.b32 %r0, %r0, 6; mov.u32 %r2, 0;
 L: mad.lo.u32 %r2, %r2, 5, %r1; sub.u32 %r0, %r0, 1; setp.gt.s32 %q, %r0, 0; @%q bra L; st.global.u32 [%d0], %r2; ret; }
 """
 
@@ -75,13 +77,20 @@ OPEN = """.version 8.0
 .target sm_80
 .address_size 64
 .visible .entry k(.param .u64 out, .param .u64 two) { .reg .b32 %r<9>; .reg .b64 %d<6>; ld.param.u64 %d1, [out];
-mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.u32 %r1, %r2, %r3, %r1; mul.wide.u32 %d2, %r1, 8;
+mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.u32 %r1, %r2, %r3, %r1; \
+mul.wide.u32 %d2, %r1, 8;
 and.b64 %d2, %d2, 65528; add.s64 %d1, %d1, %d2; BODY st.global.u32 [%d1], %r4; st.global.u32 [%d1+4], %r1; ret; }
 """
 BODIES = {
-    "clock": "mov.u64 %d3, %clock64; nanosleep.u32 20; mov.u64 %d4, %clock64; sub.s64 %d4, %d4, %d3; cvt.u32.u64 %r4, %d4;",
-    "product": "mov.u32 %r4, 0; mov.u32 %r5, 3; mma.sync.aligned.m8n8k16.row.col.s32.s8.u8.s32 {%r4, %r6}, {%r5}, {%r1}, {%r4, %r4};",
-    "race": "ld.param.u64 %d3, [out]; mul.wide.u32 %d4, %r1, 40; and.b64 %d4, %d4, 2040; add.s64 %d3, %d3, %d4; ld.global.u32 %r4, [%d3+4];",
+    "clock": """\
+mov.u64 %d3, %clock64; nanosleep.u32 20; mov.u64 %d4, %clock64; sub.s64 %d4, %d4, %d3; \
+cvt.u32.u64 %r4, %d4;""",
+    "product": """\
+mov.u32 %r4, 0; mov.u32 %r5, 3; \
+mma.sync.aligned.m8n8k16.row.col.s32.s8.u8.s32 {%r4, %r6}, {%r5}, {%r1}, {%r4, %r4};""",
+    "race": """\
+ld.param.u64 %d3, [out]; mul.wide.u32 %d4, %r1, 40; and.b64 %d4, %d4, 2040; add.s64 %d3, %d3, %d4; \
+ld.global.u32 %r4, [%d3+4];""",
 }
 
 
@@ -103,8 +112,10 @@ CANCEL = """.version 8.0
 .address_size 64
 .visible .entry k(.param .u64 in, .param .u64 out) { .reg .b32 %r<9>; .reg .b64 %d<6>; .reg .f32 %f<20>;
 ld.param.u64 %d1, [in]; ld.param.u64 %d2, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %d3, %r1, 4; add.s64 %d1, %d1, %d3;
-add.s64 %d2, %d2, %d3; ld.global.f32 %f1, [%d1]; ld.global.f32 %f2, [%d1+4]; sin.approx.f32 %f3, %f1; div.full.f32 %f4, %f2, %f1;
-mul.f32 %f5, %f4, %f3; sin.approx.f32 %f6, %f2; div.approx.f32 %f7, %f1, %f2; mul.f32 %f8, %f6, %f7; sub.f32 %f9, %f5, %f8;
+add.s64 %d2, %d2, %d3; ld.global.f32 %f1, [%d1]; ld.global.f32 %f2, [%d1+4]; sin.approx.f32 %f3, %f1; \
+div.full.f32 %f4, %f2, %f1;
+mul.f32 %f5, %f4, %f3; sin.approx.f32 %f6, %f2; div.approx.f32 %f7, %f1, %f2; mul.f32 %f8, %f6, %f7; \
+sub.f32 %f9, %f5, %f8;
 ex2.approx.f32 %f10, %f3; lg2.approx.f32 %f11, %f10; sub.f32 %f12, %f11, %f3; mul.f32 %f12, %f12, 0f4F000000;
 add.f32 %f9, %f9, %f12; st.global.f32 [%d2], %f9; ret; }
 """

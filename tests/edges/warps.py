@@ -193,7 +193,9 @@ def _atomics() -> Iterator[Form]:
                 f"st.global.b{n} [%out+8], {{a}}; atom.global.{op} {{d}}, [%out+8], {names}; "
                 f"ld.global.b{n} {{e}}, [%out+8];"
             )
-        return (f"{{{{ .shared .align 8 .b64 own[256]; .reg .b32 %s; mov.u32 %s, own; mov.u32 %t, %tid.x; mad.lo.u32 %s, %t, 8, %s; st.shared.b{n} [%s], {{a}}; "
+        return (
+            "{{ .shared .align 8 .b64 own[256]; .reg .b32 %s; mov.u32 %s, own; mov.u32 %t, %tid.x; mad.lo.u32 %s, "
+            f"%t, 8, %s; st.shared.b{n} [%s], {{a}}; "
                 f"atom.shared.{op} {{d}}, [%s], {names}; ld.shared.b{n} {{e}}, [%s]; }}}}")  # fmt: skip
 
     for space in ("global", "shared"):

@@ -24,7 +24,8 @@ DATA = f"""
 .const .align 4 .u32 first[3] = {{1, 2, 3}};
 .const .align 4 .u32 c[4] = {{11, 22, 33, 44}};
 .visible .global .align 4 .u32 p[4] = {{5, 6, 7, 8}};
-.visible .global .align 1 .u8 packed[27] = {{12, {_bytes("generic(p)")}, 34, {_bytes("generic(c)+4")}, {_bytes("p+8")}, 56}};
+.visible .global .align 1 .u8 packed[27] = {{12, {_bytes("generic(p)")}, 34, {_bytes("generic(c)+4")}, \
+{_bytes("p+8")}, 56}};
 .visible .global .align 8 .u64 whole[4] = {{generic(p)+4, p+12, generic(c), c+8}};
 .visible .global .align 1 .u8 offset[3] = {{9, 0xFF(c+12), 0xFF00(c+12)}};
 .const .align 8 .u64 inside[2] = {{generic(c)+12, c+4}};

@@ -32,7 +32,8 @@ cvt.s64.s32 %d1, %r0; cvt.s64.s32 %d2, %r1; mul.lo.s64 %d3, %d1, %d2; st.param.u
 """
 CALL_64 = """.extern .func (.param .u64 r) f (.param .u64 a);
 """ + _KERNEL.format(
-    body="""ld.global.b64 %x, [%in]; { .param .b64 p, q; st.param.b64 [p], %x; call (q), f, (p); ld.param.b64 %y, [q]; } st.global.b64 [%out], %y;"""
+    body="""ld.global.b64 %x, [%in]; { .param .b64 p, q; st.param.b64 [p], %x; call (q), f, (p); \
+ld.param.b64 %y, [q]; } st.global.b64 [%out], %y;"""
 )
 
 
@@ -79,7 +80,8 @@ STORES ret; }
 LARGE_CALLER = """.extern .func (.param .align ALIGN .b8 ret[80]) f (.param .b32 a, .param .bBITS b);
 """ + _KERNEL.format(
     body="""ld.global.b32 %a, [%in]; ld.global.b32 %b, [%in+4]; cvt.u64.u32 %x, %b;
-{ .param .b32 p; .param .bBITS q; .param .align ALIGN .b8 s[80]; st.param.b32 [p], %a; st.param.bBITS [q], SOURCE; call (s), f, (p, q);
+{ .param .b32 p; .param .bBITS q; .param .align ALIGN .b8 s[80]; st.param.b32 [p], %a; st.param.bBITS [q], SOURCE; \
+call (s), f, (p, q);
 LOADS }"""
 )
 
@@ -94,7 +96,8 @@ def test_a_result_in_memory(align: int, bits: int, arch: str) -> None:
         "ALIGN": str(align), "BITS": str(bits), "SOURCE": "%x" if bits == 64 else "%b",
         "NARROW": "cvt.u32.u64 %a, %b64;" if bits == 64 else "mov.b32 %a, %b32;",
         "STORES": "".join([f"mad.lo.u32 %r, %r, {n + 3}, %a; st.param.b32 [ret+{4 * n}], %r;\n" for n in range(20)]),
-        "LOADS": "".join([f"ld.param.b32 %r{n}, [s+{4 * n}]; st.global.b32 [%out+{4 * n}], %r{n};\n" for n in range(20)]),
+        "LOADS": "".join([
+            f"ld.param.b32 %r{n}, [s+{4 * n}]; st.global.b32 [%out+{4 * n}], %r{n};\n" for n in range(20)]),
     }  # fmt: skip
     caller, callee = LARGE_CALLER, LARGE
     for name, value in words.items():
@@ -110,11 +113,13 @@ def test_a_result_in_memory(align: int, bits: int, arch: str) -> None:
 
 
 SMALL = """.visible .func (.param .align 1 .b8 r[1]) f(.param .b32 a)
-{ .reg .b32 %r<4>; .reg .b16 %h<4>; ld.param.b32 %r1, [a]; cvt.u16.u32 %h1, %r1; add.u16 %h2, %h1, 1; st.param.b8 [r+FIRST], %hA; st.param.b8 [r+SECOND], %hB; ret; }
+{ .reg .b32 %r<4>; .reg .b16 %h<4>; ld.param.b32 %r1, [a]; cvt.u16.u32 %h1, %r1; add.u16 %h2, %h1, 1; \
+st.param.b8 [r+FIRST], %hA; st.param.b8 [r+SECOND], %hB; ret; }
 """
 SMALL_CALLER = ".extern .func (.param .align 1 .b8 r[1]) f(.param .b32 a);\n" + _KERNEL.format(
     body=""".reg .b16 %h<4>; ld.global.b32 %a, [%in];
-{ .param .b32 p; .param .align 1 .b8 q[1]; st.param.b32 [p], %a; call (q), f, (p); ld.param.b8 %h1, [q]; ld.param.b8 %h2, [q+1]; }
+{ .param .b32 p; .param .align 1 .b8 q[1]; st.param.b32 [p], %a; call (q), f, (p); ld.param.b8 %h1, [q]; \
+ld.param.b8 %h2, [q+1]; }
 cvt.u32.u16 %r0, %h1; cvt.u32.u16 %r1, %h2; st.global.b32 [%out], %r0; st.global.b32 [%out+4], %r1;"""
 )
 
@@ -164,16 +169,21 @@ def test_text_of_a_file() -> None:
 
 
 # A function called by pointer through a table, which calls a routine of its compiler's own.
-POINTED = """.visible .func (.param .align 8 .b16 r[6]) f (.param .b32 p, .param .b8 q, .param .align 4 .b32 s[2], .param .f64 d)
-{ .reg .b64 %x, %y; .reg .b32 %a, %b; .reg .b16 %h; ld.param.b32 %a, [p]; ld.param.b8 %h, [q]; cvt.u32.u16 %b, %h; add.u32 %a, %a, %b; ld.param.b32 %b, [s+4]; add.u32 %a, %a, %b;
+POINTED = """.visible .func (.param .align 8 .b16 r[6]) f (.param .b32 p, .param .b8 q, .param .align 4 .b32 s[2], \
+.param .f64 d)
+{ .reg .b64 %x, %y; .reg .b32 %a, %b; .reg .b16 %h; ld.param.b32 %a, [p]; ld.param.b8 %h, [q]; cvt.u32.u16 %b, %h; \
+add.u32 %a, %a, %b; ld.param.b32 %b, [s+4]; add.u32 %a, %a, %b;
 ld.param.b64 %y, [d]; cvt.u64.u32 %x, %a; div.u64 %x, %y, %x; st.param.b64 [r], %x; ret; }
 """
-BY_POINTER = """.extern .func (.param .align 8 .b16 r[6]) f (.param .b32 p, .param .b8 q, .param .align 4 .b32 s[2], .param .f64 d);
+BY_POINTER = """.extern .func (.param .align 8 .b16 r[6]) f (.param .b32 p, .param .b8 q, .param .align 4 .b32 s[2], \
+.param .f64 d);
 .global .u64 table[1] = {f};
 """ + _KERNEL.format(
     body=""".reg .b16 %h; ld.global.b32 %a, [%in]; mov.u16 %h, 9; mov.b64 %y, 1000000007;
-P: .callprototype (.param .align 8 .b16 _[6]) _ (.param .b32 _, .param .b8 _, .param .align 4 .b32 _[2], .param .f64 _); ld.global.u64 %x, [table];
-{ .param .b32 p; .param .b8 q; .param .align 4 .b32 s[2]; .param .f64 d; .param .align 8 .b16 r[6]; st.param.b32 [p], %a; st.param.b8 [q], %h; st.param.b32 [s], %a; st.param.b32 [s+4], %a;
+P: .callprototype (.param .align 8 .b16 _[6]) _ (.param .b32 _, .param .b8 _, .param .align 4 .b32 _[2], .param .f64 \
+_); ld.global.u64 %x, [table];
+{ .param .b32 p; .param .b8 q; .param .align 4 .b32 s[2]; .param .f64 d; .param .align 8 .b16 r[6]; \
+st.param.b32 [p], %a; st.param.b8 [q], %h; st.param.b32 [s], %a; st.param.b32 [s+4], %a;
 st.param.b64 [d], %y; call (r), %x, (p, q, s, d), P; ld.param.b64 %y, [r]; } st.global.b64 [%out], %y;"""
 )
 

@@ -29,7 +29,8 @@ CALLER = f"""{DECLARED}
 .global .align 8 .u64 ptr = vg;
 .extern .shared .align 16 .b8 dyn[];
 .visible .func (.param .b32 r) dbl(.param .b32 a)
-{{ .reg .b32 %r<4>; .reg .f64 %d<4>; ld.param.u32 %r1, [a]; cvt.rn.f64.u32 %d1, %r1; div.rn.f64 %d2, %d1, 0d4008000000000000;
+{{ .reg .b32 %r<4>; .reg .f64 %d<4>; ld.param.u32 %r1, [a]; cvt.rn.f64.u32 %d1, %r1; \
+div.rn.f64 %d2, %d1, 0d4008000000000000;
 cvt.rzi.u32.f64 %r2, %d2; st.param.b32 [r], %r2; ret; }}
 .func (.param .b32 r) loc(.param .b32 a)
 {{ .reg .b32 %r<4>; ld.param.u32 %r1, [a]; mad.lo.u32 %r2, %r1, %r1, 3;
@@ -42,20 +43,24 @@ ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [n];
 {CALL.format(x="%r2", f="dbl", y="%r2")}
 ld.global.u32 %r3, [eg]; add.u32 %r2, %r2, %r3;
 ld.global.u64 %rd2, [ptr]; ld.global.u32 %r3, [%rd2]; add.u32 %r2, %r2, %r3;
-st.global.u32 [sg+4], %r2; ld.const.u32 %r3, [cv+8]; add.u32 %r2, %r2, %r3; ld.const.u8 %r3, [cb+3]; add.u32 %r2, %r2, %r3;
-st.shared.u32 [sh+4], %r2; st.shared.u32 [dyn+4], %r1; bar.sync 0; ld.shared.u32 %r4, [sh+4]; ld.shared.u32 %r5, [dyn+4]; add.u32 %r4, %r4, %r5;
+st.global.u32 [sg+4], %r2; ld.const.u32 %r3, [cv+8]; add.u32 %r2, %r2, %r3; ld.const.u8 %r3, [cb+3]; \
+add.u32 %r2, %r2, %r3;
+st.shared.u32 [sh+4], %r2; st.shared.u32 [dyn+4], %r1; bar.sync 0; ld.shared.u32 %r4, [sh+4]; \
+ld.shared.u32 %r5, [dyn+4]; add.u32 %r4, %r4, %r5;
 mul.wide.u32 %rd4, %r1, 4; mov.u64 %rd7, cv; add.u64 %rd7, %rd7, %rd4; ld.const.u32 %r3, [%rd7]; add.u32 %r4, %r4, %r3;
 cvta.const.u64 %rd7, %rd7; ld.u32 %r3, [%rd7]; add.u32 %r4, %r4, %r3;
 st.global.u32 [%rd1], %r4; ret; }}
 """
 CALLEE = """.visible .global .align 4 .u32 eg = 11;
 .visible .func (.param .b32 r) ext(.param .b32 a)
-{ .reg .b32 %r<4>; .local .align 8 .b8 lo[16]; .reg .b64 %rd<3>; ld.param.u32 %r1, [a]; mov.u64 %rd1, lo; add.u64 %rd1, %rd1, 8;
+{ .reg .b32 %r<4>; .local .align 8 .b8 lo[16]; .reg .b64 %rd<3>; ld.param.u32 %r1, [a]; mov.u64 %rd1, lo; \
+add.u64 %rd1, %rd1, 8;
 st.local.u32 [%rd1], %r1; ld.local.u32 %r2, [%rd1]; mad.lo.u32 %r2, %r2, 5, 1; st.param.b32 [r], %r2; ret; }
 """
 # Pointers to functions of the other file and of this one, in data and in registers.
 POINTERS = f"""{DECLARED}
-.visible .func (.param .b32 r) own(.param .b32 a) {{ .reg .b32 %r<4>; ld.param.u32 %r1, [a]; xor.b32 %r1, %r1, 85; st.param.b32 [r], %r1; ret; }}
+.visible .func (.param .b32 r) own(.param .b32 a) {{ .reg .b32 %r<4>; ld.param.u32 %r1, [a]; xor.b32 %r1, %r1, 85; \
+st.param.b32 [r], %r1; ret; }}
 .visible .global .align 8 .u64 fp[2] = {{ext, own}};
 .visible .entry k(.param .u64 p, .param .u32 n)
 {{ .reg .b32 %r<20>; .reg .b64 %rd<9>; .reg .pred %p<3>;
@@ -74,7 +79,8 @@ SHARED = f"""{DECLARED}
 .shared .align 8 .b8 ms[24];
 .visible .shared .align 4 .b8 vs[12];
 .visible .func (.param .b32 r) f(.param .b32 a)
-{{ .reg .b32 %r<6>; .shared .align 4 .b8 fl[8]; ld.param.u32 %r1, [a]; st.shared.u32 [ms+4], %r1; st.shared.u32 [fl+4], 77; st.shared.u32 [vs], 3;
+{{ .reg .b32 %r<6>; .shared .align 4 .b8 fl[8]; ld.param.u32 %r1, [a]; st.shared.u32 [ms+4], %r1; \
+st.shared.u32 [fl+4], 77; st.shared.u32 [vs], 3;
 ld.shared.u32 %r2, [fl+4]; ld.shared.u32 %r3, [vs]; add.u32 %r2, %r2, %r3; st.param.b32 [r], %r2; ret; }}
 .visible .entry k(.param .u64 p, .param .u32 n)
 {{ .reg .b32 %r<20>; .reg .b64 %rd<9>; .shared .align 16 .b8 kl[48];

@@ -20,18 +20,21 @@ MODULE = """
 .const .align 4 .u32 c1[3];
 .shared .align 4 .b8 sm[12];
 EXTERN
-.visible .func (.param .u32 r) last (.param .u32 a) { .reg .u32 %r<3>; ld.param.u32 %r1, [a]; add.u32 %r1, %r1, 1; st.param.u32 [r], %r1; ret; }
+.visible .func (.param .u32 r) last (.param .u32 a) { .reg .u32 %r<3>; ld.param.u32 %r1, [a]; add.u32 %r1, %r1, 1; \
+st.param.u32 [r], %r1; ret; }
 .visible .func (.param .u32 r) inner (.param .u32 a) {
     .reg .u32 %r<3>; ld.param.u32 %r1, [a];
     { .param .u32 x; .param .u32 y; st.param.u32 [x], %r1; call.uni (y), CALLEE, (x); ld.param.u32 %r2, [y]; }
     st.param.u32 [r], %r2; ret; }
 .visible .entry k(.param .u64 p) {
     .reg .u32 %r<5>; .reg .b64 %rd<3>; .shared .align 4 .b8 own[20];
-    ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1]; bar.sync 3; ld.const.u32 %r3, [c1]; st.shared.u32 [own], %r3; st.shared.u32 [sm], %r3;
+    ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1]; bar.sync 3; ld.const.u32 %r3, [c1]; st.shared.u32 [own], %r3; \
+st.shared.u32 [sm], %r3;
     { .param .u32 x; .param .u32 y; st.param.u32 [x], %r1; call.uni (y), inner, (x); ld.param.u32 %r2, [y]; }
     st.global.u32 [%rd1], %r2; st.global.u32 [g1], %r3; ret; }
 .visible .entry k2(.param .u64 p) .maxntid 64 {
-    .reg .f32 %f<5>; .reg .b64 %rd<3>; ld.param.u64 %rd1, [p]; ld.global.f32 %f1, [%rd1]; mul.f32 %f2, %f1, %f1; st.global.f32 [%rd1], %f2; ret; }
+    .reg .f32 %f<5>; .reg .b64 %rd<3>; ld.param.u64 %rd1, [p]; ld.global.f32 %f1, [%rd1]; mul.f32 %f2, %f1, %f1; \
+st.global.f32 [%rd1], %f2; ret; }
 """
 WITH_EXTERN = MODULE.replace("EXTERN", ".extern .func (.param .u32 r) outside (.param .u32 a);").replace(
     "CALLEE", "outside"
@@ -45,9 +48,12 @@ FRAMES = """
 .address_size 64
 .extern .func (.param .u32 r) outside (.param .u32 a);
 .visible .func (.param .u32 r) inner (.param .u32 a) { .reg .u32 %r<3>; ld.param.u32 %r1, [a];
-    { .param .u32 x; .param .u32 y; st.param.u32 [x], %r1; call.uni (y), outside, (x); ld.param.u32 %r2, [y]; } st.param.u32 [r], %r2; ret; }
-.visible .func (.param .u32 r) local (.param .u32 a, .param .u32 b) { .reg .u32 %r<9>; .local .align 16 .b8 buf[64]; .reg .b64 %rd<4>;
-    ld.param.u32 %r1, [a]; ld.param.u32 %r2, [b]; mov.u64 %rd1, buf; cvt.u64.u32 %rd2, %r2; add.s64 %rd1, %rd1, %rd2; st.local.v4.u32 [buf], {%r1, %r1, %r1, %r2};
+    { .param .u32 x; .param .u32 y; st.param.u32 [x], %r1; call.uni (y), outside, (x); ld.param.u32 %r2, [y]; } \
+st.param.u32 [r], %r2; ret; }
+.visible .func (.param .u32 r) local (.param .u32 a, .param .u32 b) { .reg .u32 %r<9>; .local .align 16 .b8 buf[64]; \
+.reg .b64 %rd<4>;
+    ld.param.u32 %r1, [a]; ld.param.u32 %r2, [b]; mov.u64 %rd1, buf; cvt.u64.u32 %rd2, %r2; add.s64 %rd1, %rd1, %rd2; \
+st.local.v4.u32 [buf], {%r1, %r1, %r1, %r2};
     ld.local.u32 %r3, [%rd1]; st.param.u32 [r], %r3; ret; }
 """
 

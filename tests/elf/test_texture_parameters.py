@@ -28,7 +28,8 @@ PLAIN = {
     "mode": "",
     "declared": ".global .texref g;",
     "more": ".param .surfref s",
-    "body": """suld.b.1d.b32.trap {%r2}, [s, {%r1}]; mov.u64 %rd3, t; st.global.u64 [%rd2+16], %rd3; txq.width.b32 %r3, [t]; st.global.u32 [%rd2+24], %r3;
+    "body": """suld.b.1d.b32.trap {%r2}, [s, {%r1}]; mov.u64 %rd3, t; st.global.u64 [%rd2+16], %rd3; \
+txq.width.b32 %r3, [t]; st.global.u32 [%rd2+24], %r3;
    tex.1d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [t2, {%r1}]; tex.1d.v4.f32.s32 {%f5,%f6,%f7,%f8}, [g, {%r1}];""",
 }
 APART = {

@@ -100,7 +100,8 @@ class Source:
             f"({kind})__clz((int){a})", f"({kind})__umulhi((unsigned){a}, (unsigned){b})",
                 f"({kind})__funnelshift_l((unsigned){a}, (unsigned){b}, (unsigned){a})",
                     f"({kind})__byte_perm((unsigned){a}, (unsigned){b}, 0x{rng.getrandbits(16):04x})",
-            f"({kind})({self.expression(rng.choice(('int', 'unsigned', 'long long', 'unsigned char', 'short')), depth - 1)})",
+            f"({kind})("
+            f"{self.expression(rng.choice(('int', 'unsigned', 'long long', 'unsigned char', 'short')), depth - 1)})",
         ]  # fmt: skip
         return rng.choice(made)
 

@@ -116,7 +116,8 @@ OPS: Final = (
     Op("d", "cvt.rn.f64.s32 {d}, {0};", "w", lambda a: _bits(float(_s32(a)))),
     Op("d", "mov.b64 {d}, {0};", "l", lambda a: a),
     Op("d",
-        "{{.reg .b32 t; .reg .f64 x, y; or.b32 t, {1}, 1; cvt.rn.f64.u32 x, {0}; cvt.rn.f64.u32 y, t; div.rn.f64 {d}, x, y;}}", "ww", lambda a, b: _bits(float(a) / float(b | 1))),
+            "{{.reg .b32 t; .reg .f64 x, y; or.b32 t, {1}, 1; cvt.rn.f64.u32 x, {0}; cvt.rn.f64.u32 y, t; div.rn.f64 "
+            "{d}, x, y;}}", "ww", lambda a, b: _bits(float(a) / float(b | 1))),
     Op("p", "setp.lt.s32 {d}, {0}, {1};", "ww", lambda a, b: int(_s32(a) < _s32(b))),
     Op("p", "setp.gt.u32 {d}, {0}, {n};", "w", lambda a, n: int(a > n), _word),
     Op("p", "setp.eq.u64 {d}, {0}, {1};", "ll", lambda a, b: int(a == b)),

@@ -230,8 +230,10 @@ class Writer:
     def step(self) -> Step:
         kind = self.rng.random()
         s = (
-            self.binary(32) if kind < 0.22 else self.binary(64) if kind < 0.38 else self.halves() if kind < 0.6 else self.shift() if kind < 0.7
-            else self.carry() if kind < 0.82 else self.test() if kind < 0.89 else self.choice() if kind < 0.95 else self.wide()
+            self.binary(32) if kind < 0.22 else self.binary(64) if kind < 0.38
+            else self.halves() if kind < 0.6 else self.shift() if kind < 0.7
+            else self.carry() if kind < 0.82 else self.test() if kind < 0.89
+            else self.choice() if kind < 0.95 else self.wide()
         )  # fmt: skip
         if self.rng.random() < 0.15 and s.text[0] != "{":
             s.guard = self.p(), self.rng.random() < 0.5

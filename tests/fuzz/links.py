@@ -96,10 +96,8 @@ def check(seed: int, arch: str, level: int, what: list[str]) -> list[str]:
             image = make()
         except OriasError as e:
             text = str(e).strip()
-            found.append(
-                f"{label}: "
-                f"{text.splitlines()[-1] if 'internal fault' not in text else next(t for t in text.splitlines() if 'internal fault' in t)}"
-            )
+            said = [t for t in text.splitlines() if "internal fault" in t] or text.splitlines()[-1:]
+            found.append(f"{label}: {said[0]}")
             return b""
         if run:
             text = wrong(image, p, seed)

@@ -376,9 +376,10 @@ class Loop:
             w.show(x.kind, w.move(x.kind, counter))
         elif what < 0.5 and self.carried:
             kind, name = rng.choice(self.carried)
-            w.put(
-                f"{k.guard()}{rng.choice(_CARRY[kind]).format(d=name, a=w.pick(kind), b=w.pick(kind), w=w.pick('w'), c=rng.choice([n for t, n in self.carried if t == kind]))};"
-            )
+            guard, form = k.guard(), rng.choice(_CARRY[kind])
+            a, b, word = w.pick(kind), w.pick(kind), w.pick("w")
+            c = rng.choice([n for t, n in self.carried if t == kind])
+            w.put(f"{guard}{form.format(d=name, a=a, b=b, w=word, c=c)};")
         elif what < 0.6 and len(self.carried) > 1:
             (kind, a), (other, b) = rng.sample(self.carried, 2)
             if kind == other:

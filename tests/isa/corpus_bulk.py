@@ -15,7 +15,8 @@ cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint
 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes : [s32a] [a] {16,4096} [s32a+8] @reg
 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes : [s32a] [a] r [s32a+8] @reg,uni
 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster : [s32a] [a] r [s32a+8] h @reg,uni
-cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint : [s32a] [a] r [s32a+8] h d @reg,uni
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint : [s32a] [a] r \
+[s32a+8] h d @reg,uni
 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes : [s32a] [a] r [s32a+8] @reg,uni
 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.L2::cache_hint : [s32a] [a] r [s32a+8] d @reg,uni
 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes : [s32a] [s32a+64] r [s32a+8] @reg,uni
@@ -26,15 +27,19 @@ cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.cp_mask : [a] [s32a] 
 cp.async.bulk.prefetch.L2.global : [a] r @reg,uni
 cp.async.bulk.prefetch.L2.global.L2::cache_hint : [a] r d @reg,uni
 cp.async.bulk.prefetch.L2.global : [a] 256 @reg
-cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.{add,inc,dec,min,max}.u32 : [s32a] [s32a+64] r [s32a+8] @reg,uni
-cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.{add,min,max}.s32 : [s32a] [s32a+64] r [s32a+8] @reg
-cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.{add.u64,and.b32,or.b32,xor.b32} : [s32a] [s32a+64] r [s32a+8] @reg
+cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.{add,inc,dec,min,max}.u32 : [s32a] \
+[s32a+64] r [s32a+8] @reg,uni
+cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.{add,min,max}.s32 : [s32a] [s32a+64] r \
+[s32a+8] @reg
+cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.{add.u64,and.b32,or.b32,xor.b32} \
+: [s32a] [s32a+64] r [s32a+8] @reg
 cp.reduce.async.bulk.global.shared::cta.bulk_group.{add,inc,dec,min,max}.u32 : [a] [s32a] r @reg,uni
 cp.reduce.async.bulk.global.shared::cta.bulk_group.{add,min,max}.{s32,u64} : [a] [s32a] r @reg
 cp.reduce.async.bulk.global.shared::cta.bulk_group.{min,max}.{s64,f16,bf16} : [a] [s32a] r @reg
 cp.reduce.async.bulk.global.shared::cta.bulk_group.{and,or,xor}.{b32,b64} : [a] [s32a] r @reg
 cp.reduce.async.bulk.global.shared::cta.bulk_group.{add.noftz.f16,add.noftz.bf16,add.f32,add.f64} : [a] [s32a] r @reg
-cp.reduce.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.{add.u32,add.f32,max.s64,add.noftz.f16,xor.b64} : [a] [s32a] r d @reg,uni
+cp.reduce.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.{add.u32,add.f32,max.s64,add.noftz.f16,xor.b64} \
+: [a] [s32a] r d @reg,uni
 cp.async.bulk.commit_group : @reg
 cp.async.bulk.wait_group{,.read} : {0,1,2,3,7,63} @reg
 prefetch.{,const.,param.}tensormap : [a] @reg,uni
@@ -54,8 +59,10 @@ tensormap.replace.tile.elemtype.global.b1024.b32 : [a] {0,1,2,3,4,5,6,7,8,9,10,1
 tensormap.replace.tile.{interleave_layout,fill_mode}.global.b1024.b32 : [a] {0,1,2} @reg
 tensormap.replace.tile.swizzle_mode.{global,shared::cta}.b1024.b32 : [a] {0,1,2,3,4} @reg
 tensormap.replace.tile.swizzle_atomicity.global.b1024.b32 : [a] {0,1,2,3} @reg
-tensormap.replace.tile.{elemtype,interleave_layout,swizzle_mode,fill_mode,swizzle_atomicity}.shared::cta.b1024.b32 : [s32a] {0,1,2} @reg
-tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.{cta,cluster,gpu,sys}.sync.aligned : [a] [s32a] 128 @reg
+tensormap.replace.tile.{elemtype,interleave_layout,swizzle_mode,fill_mode,swizzle_atomicity}.shared::cta.b1024.b32 : \
+[s32a] {0,1,2} @reg
+tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.{cta,cluster,gpu,sys}.sync.aligned : [a] [s32a] \
+128 @reg
 fence.proxy.tensormap::generic.release.{cta,cluster,gpu,sys} : @reg
 fence.proxy.tensormap::generic.acquire.{cta,cluster,gpu,sys} : [a] 128 @reg
 fence.proxy.{alias,async,async.global,async.shared::cta,async.shared::cluster} : @reg
@@ -65,7 +72,8 @@ fence.mbarrier_init.release.cluster : @reg
 fence.{sc,acq_rel,acquire,release}.{cta,cluster,gpu,sys} : @reg
 """,
     "multimem": """
-multimem.ld_reduce{.weak,.relaxed.cta,.relaxed.cluster,.relaxed.gpu,.relaxed.sys,.acquire.cta,.acquire.gpu,.acquire.sys}.global.add.u32 r [a+16] @reg
+multimem.ld_reduce{.weak,.relaxed.cta,.relaxed.cluster,.relaxed.gpu,.relaxed.sys,.acquire.cta,.acquire.gpu,\
+.acquire.sys}.global.add.u32 r [a+16] @reg
 multimem.ld_reduce.relaxed.sys{,.global}.{add,min,max}.{u32,s32} r [a] @reg,uni
 multimem.ld_reduce.relaxed.sys.global.{add,min,max}.u64 d [a] @reg
 multimem.ld_reduce.relaxed.sys.global.{min,max}.s64 d [a] @reg
@@ -90,7 +98,8 @@ multimem.ld_reduce.weak.global.{add,min,max}{,.acc::f16}.v4.{e4m3x4,e5m2x4} rrrr
 multimem.ld_reduce.weak.global.{add,min}.v2.{e4m3x2,e5m2x2} hh [a] @reg
 multimem.ld_reduce.weak.global.{add,min}.v4.{e4m3x2,e5m2x2} hhhh [a] @reg
 multimem.ld_reduce.weak.global.{add,min}.v8.{e4m3x2,e5m2x2} hhhhhhhh [a] @reg
-multimem.st{.weak,.relaxed.cta,.relaxed.cluster,.relaxed.gpu,.relaxed.sys,.release.gpu,.release.sys}.global.u32 : [a+16] r @reg
+multimem.st{.weak,.relaxed.cta,.relaxed.cluster,.relaxed.gpu,.relaxed.sys,.release.gpu,.release.sys}.global.u32 : \
+[a+16] r @reg
 multimem.st.weak{,.global}.{u32,s32,b32} : [a] r @reg,uni
 multimem.st.weak.global.{u64,s64,b64} : [a] d @reg
 multimem.st.weak.global.f64 : [a] g @reg
@@ -103,7 +112,8 @@ multimem.st.weak.global.v8.{f16,bf16} : [a] hhhhhhhh @reg
 multimem.st.weak.global.{f16x2,bf16x2,e4m3x4} : [a] r @reg
 multimem.st.weak.global.v2.{f16x2,bf16x2} : [a] rr @reg
 multimem.st.weak.global.v4.{f16x2,bf16x2,e5m2x4} : [a] rrrr @reg
-multimem.red{.relaxed.cta,.relaxed.cluster,.relaxed.gpu,.relaxed.sys,.release.gpu,.release.sys}.global.add.u32 : [a+16] r @reg
+multimem.red{.relaxed.cta,.relaxed.cluster,.relaxed.gpu,.relaxed.sys,.release.gpu,.release.sys}.global.add.u32 : \
+[a+16] r @reg
 multimem.red.relaxed.sys{,.global}.{add,min,max}.{u32,s32} : [a] r @reg,uni
 multimem.red.relaxed.sys.global.{add,min,max}.u64 : [a] d @reg
 multimem.red.relaxed.sys.global.{min,max}.s64 : [a] d @reg
@@ -159,7 +169,8 @@ elect.sync _|p : 0x{ffffffff,f0} @reg
 
 #: A kernel with addresses a (global), sa (shared, generic) and s32a, 32-bit r0-r9, 64-bit d0 and d1, 16-bit h0-h3,
 #: predicate q0.
-_KERNEL = """.visible .entry NAME(.param .align 16 .b8 p0[1024], .param .u64 pa, .param .u64 po, .param .align 64 .b8 pm[128])ATTR {
+_KERNEL = """.visible .entry NAME(.param .align 16 .b8 p0[1024], .param .u64 pa, .param .u64 po, .param .align 64 .b8 \
+pm[128])ATTR {
   .reg .b64 a, o, sa, d<4>; .reg .b32 s32a, r<10>, t; .reg .b16 h<4>; .reg .pred q<4>;
   ld.param.u64 a, [pa]; ld.param.u64 o, [po]; cvta.to.global.u64 a, a; cvta.to.global.u64 o, o; mov.u64 sa, smem;
   cvt.u32.u64 s32a, sa;

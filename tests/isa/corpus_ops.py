@@ -257,7 +257,11 @@ cvt.pack.sat.{u16,s16}.s32 r r r
 cvt.pack.sat.{u8,s8,u4,s4,u2,s2}.s32.b32 r r r r
 """,
     "sreg": """
-mov.u32 r %{tid.x,tid.y,tid.z,ntid.x,ctaid.x,ctaid.y,ctaid.z,nctaid.x,laneid,warpid,nwarpid,smid,nsmid,clock,clock_hi,lanemask_eq,lanemask_lt,lanemask_le,lanemask_gt,lanemask_ge,globaltimer_lo,globaltimer_hi,dynamic_smem_size,total_smem_size,aggr_smem_size,pm0,pm1,pm7,envreg0,envreg3,envreg31,cluster_ctarank,cluster_nctarank,clusterid.x,clusterid.y,nclusterid.x,cluster_ctaid.x,cluster_ctaid.z,cluster_nctaid.x,reserved_smem_offset_begin,reserved_smem_offset_1}
+mov.u32 r %{tid.x,tid.y,tid.z,ntid.x,ctaid.x,ctaid.y,ctaid.z,nctaid.x,laneid,warpid,nwarpid,smid,nsmid,clock,clock_hi,\
+lanemask_eq,lanemask_lt,lanemask_le,lanemask_gt,lanemask_ge,globaltimer_lo,globaltimer_hi,dynamic_smem_size,\
+total_smem_size,aggr_smem_size,pm0,pm1,pm7,envreg0,envreg3,envreg31,cluster_ctarank,cluster_nctarank,clusterid.x,\
+clusterid.y,nclusterid.x,cluster_ctaid.x,cluster_ctaid.z,cluster_nctaid.x,reserved_smem_offset_begin,\
+reserved_smem_offset_1}
 mov.u64 d %{clock64,globaltimer,gridid,pm0_64,current_graph_exec}
 mov.pred p %is_explicit_cluster
 activemask.b32 r
@@ -271,12 +275,14 @@ ld.global{,.nc}.v4.b32 rrrr [a+16] @reg
 ld.global{,.nc}.v2.b64 dd [a+16] @reg
 ld.global.v8.b32 rrrrrrrr [a+32] @reg
 ld.global.v4.b64 dddd [a+32] @reg
-ld.{volatile,relaxed.cta,relaxed.cluster,relaxed.gpu,relaxed.sys,acquire.cta,acquire.cluster,acquire.gpu,acquire.sys}.global.b32 r [a] @reg
+ld.{volatile,relaxed.cta,relaxed.cluster,relaxed.gpu,relaxed.sys,acquire.cta,acquire.cluster,acquire.gpu,\
+acquire.sys}.global.b32 r [a] @reg
 ld.{volatile,relaxed.gpu,relaxed.sys,acquire.gpu}.global.v2.b32 rr [a] @reg
 ld.{volatile,relaxed.cta,relaxed.gpu,acquire.sys}.b32 r [a] @reg
 ld.{volatile,relaxed.cta,acquire.cta}.shared.b32 r [sa] @reg
 ld.mmio.relaxed.sys.global.u32 r [a] @reg
-ld.global{.L1::evict_normal,.L1::evict_unchanged,.L1::evict_first,.L1::evict_last,.L1::no_allocate}{,.L2::64B,.L2::128B,.L2::256B}.b32 r [a] @reg
+ld.global{.L1::evict_normal,.L1::evict_unchanged,.L1::evict_first,.L1::evict_last,.L1::no_allocate}{,.L2::64B,\
+.L2::128B,.L2::256B}.b32 r [a] @reg
 ld.global.nc{.L1::evict_first,.L1::no_allocate}{,.L2::256B}.v4.b32 rrrr [a] @reg
 ld.global.L2::cache_hint.b32 r [a] d @reg
 ld.global.L1::evict_last.L2::cache_hint.v4.b32 rrrr [a] d @reg
@@ -305,7 +311,8 @@ st.global.b64 : [a+8] d @reg
 st.global.v4.b32 : [a+16] rrrr @reg
 st.global.v8.b32 : [a+32] rrrrrrrr @reg
 st.global.b128 : [a+16] q @reg
-st.{volatile,relaxed.cta,relaxed.cluster,relaxed.gpu,relaxed.sys,release.cta,release.cluster,release.gpu,release.sys}.global.b32 : [a] r @reg
+st.{volatile,relaxed.cta,relaxed.cluster,relaxed.gpu,relaxed.sys,release.cta,release.cluster,release.gpu,\
+release.sys}.global.b32 : [a] r @reg
 st.{volatile,relaxed.gpu,release.sys}.b32 : [a] r @reg
 st.{volatile,relaxed.cta,release.cta}.shared.b32 : [sa] r @reg
 st.mmio.relaxed.sys.global.u32 : [a] r @reg
@@ -400,8 +407,10 @@ red.global.add.v2.f32 : [a] ff @reg
 red.global.add.v4.f32 : [a] ffff @reg
 red.global.add.noftz.v4.{f16x2,bf16x2} : [a] rrrr @reg
 red.global.L2::cache_hint.add.u32 : [a] r d @reg
-red.async.relaxed.cluster.global.shared::cluster.mbarrier::complete_tx::bytes.{inc,dec,min,max,add,and,or,xor}.u32 : [sa] r [sa+8] @reg
-red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{inc,dec,min,max,add,and,or,xor}.u32 : [s32a] r [s32a+8] @reg
+red.async.relaxed.cluster.global.shared::cluster.mbarrier::complete_tx::bytes.{inc,dec,min,max,add,and,or,xor}.u32 : \
+[sa] r [sa+8] @reg
+red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{inc,dec,min,max,add,and,or,xor}.u32 : [s32a] r \
+[s32a+8] @reg
 red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u64 : [s32a] d [s32a+8] @reg
 st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.{b32,u32} : [s32a] r [s32a+8] @reg
 st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 : [s32a] d [s32a+8] @reg
@@ -505,9 +514,12 @@ cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes : [s32a] 
 cp.async.bulk.global.shared::cta.bulk_group{,.L2::cache_hint} : [a] [s32a] r d @reg
 cp.async.bulk.global.shared::cta.bulk_group : [a] [s32a] r @reg,uni
 cp.async.bulk.prefetch.L2.global : [a] r @reg
-cp.reduce.async.bulk.global.shared::cta.bulk_group.{add,min,max,and,or,xor,inc,dec}.{u32,s32,u64,s64,b32,b64} : [a] [s32a] r @reg
-cp.reduce.async.bulk.global.shared::cta.bulk_group.{add.f32,add.f64,add.noftz.f16,add.noftz.bf16,min.f16,max.bf16} : [a] [s32a] r @reg
-cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.{add,min,and,inc,dec}.{u32,s32,b32} : [s32a] [s32a+64] r [s32a+8] @reg
+cp.reduce.async.bulk.global.shared::cta.bulk_group.{add,min,max,and,or,xor,inc,dec}.{u32,s32,u64,s64,b32,b64} \
+: [a] [s32a] r @reg
+cp.reduce.async.bulk.global.shared::cta.bulk_group.{add.f32,add.f64,add.noftz.f16,add.noftz.bf16,min.f16,max.bf16} \
+: [a] [s32a] r @reg
+cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.{add,min,and,inc,dec}.{u32,s32,b32} \
+: [s32a] [s32a+64] r [s32a+8] @reg
 cp.async.bulk.commit_group : @reg
 cp.async.bulk.wait_group{,.read} : {0,1} @reg
 cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes : [s32a] [a,{r}] [s32a+8] @reg

@@ -129,7 +129,8 @@ def _management() -> Iterator[str]:
                     yield _kernel(
                         [
                             *ops,
-                            f"{guard}tcgen05.commit.{g}.mbarrier::arrive::one{where}.multicast::cluster.b64 [{at}], h0;",
+                            f"{guard}tcgen05.commit.{g}.mbarrier::arrive::one{where}.multicast::cluster.b64 "
+                            f"[{at}], h0;",
                         ]
                     )
             for shape in (
@@ -211,9 +212,11 @@ st.global.{b8,b16} : [a] h @uni
 st.global{,.L1::evict_first,.L1::evict_last,.L1::no_allocate}.v4.b32 : [a] rrrr @uni
 st.global.L2::cache_hint.b32 : [a] r d @uni
 st.global{,.L2::evict_first,.L2::evict_last}.v8.b32 : [a] rrrrrrrr @reg,uni
-st.global{,.L1::evict_first,.L1::no_allocate}{,.L2::evict_first,.L2::evict_last,.L2::evict_normal}.v8.f32 : [a+64] ffffffff @reg
+st.global{,.L1::evict_first,.L1::no_allocate}{,.L2::evict_first,.L2::evict_last,.L2::evict_normal}.v8.f32 : [a+64] \
+ffffffff @reg
 st.global{,.volatile,.relaxed.gpu,.relaxed.sys}.v4.f64 : [a+32] gggg @reg
-ld.global{,.nc}{,.L1::evict_first,.L1::no_allocate}{,.L2::evict_first,.L2::evict_last,.L2::evict_normal}.v8.f32 ffffffff [a+64] @reg
+ld.global{,.nc}{,.L1::evict_first,.L1::no_allocate}{,.L2::evict_first,.L2::evict_last,.L2::evict_normal}.v8.f32 \
+ffffffff [a+64] @reg
 ld.global{,.volatile,.relaxed.gpu,.acquire.sys}.v4.f64 gggg [a+32] @reg
 ld.global{,.nc}.L2::cache_hint.v8.b32 rrrrrrrr [a+64] d @reg
 red{,.relaxed,.release}{,.gpu,.sys,.cta}.global.{add,min,max,inc,dec}.u32 : [a] r @uni
@@ -222,7 +225,8 @@ red.global.{min,max}.{u64,s64} : [a] d
 red.global.{min,max}.s32 : [a] r @uni
 red.global.add.f64 : [a] g @uni
 red.global.add.f32 : [a] f @uni
-red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{inc,dec,min,max,add}.u32 : [s32a] r [s32a+8] @reg,uni
+red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{inc,dec,min,max,add}.u32 : [s32a] r [s32a+8] \
+@reg,uni
 red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{min,max,add}.s32 : [s32a] r [s32a+8] @reg,uni
 red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{and,or,xor}.b32 : [s32a] r [s32a+8] @reg
 red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u64 : [s32a] d [s32a+8] @reg
@@ -245,7 +249,8 @@ ldmatrix.sync.aligned.m8n16.x4.shared.b8x16.{b6x16_p32,b4x16_p64} rrrr [s32a+32]
 stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 : [s32a] r @reg
 stmatrix.sync.aligned.m16n8.x2.trans.shared.b8 : [s32a] rr @reg
 stmatrix.sync.aligned.m16n8.x4.trans.shared.b8 : [s32a+32] rrrr @reg
-clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes{,.multicast::cluster::all}.b128 : [s32a] [s32a+16] @reg
+clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes{,.multicast::cluster::all}.b128 : \
+[s32a] [s32a+16] @reg
 clusterlaunchcontrol.try_cancel.async.mbarrier::complete_tx::bytes.b128 : [sa] [sa+16] @reg
 clusterlaunchcontrol.query_cancel.get_first_ctaid::{x,y,z}.b32.b128 r q @reg
 prefetch.local.{L1,L2} : [a] @reg

@@ -40,14 +40,22 @@ mma.sync.aligned.kind::f8f6f4.m16n8k32.row.col.f16.{_F8F6F4}.f16 rr rrrr rr rr
 """
 
 SCALED = f"""
-mma.sync.aligned.kind::mxf8f6f4.block_scale{{,.scale_vec::1X}}.m16n8k32.row.col.f32.{_F8F6F4}.f32.ue8m0 ffff rrrr rr ffff r hh r hh
-mma.sync.aligned.kind::mxf4.block_scale{{,.scale_vec::2X}}.m16n8k64.row.col.f32.e2m1.e2m1.f32.ue8m0 ffff rrrr rr ffff r hh r hh
-mma.sync.aligned.kind::mxf4nvf4.block_scale.scale_vec::2X.m16n8k64.row.col.f32.e2m1.e2m1.f32.ue8m0 ffff rrrr rr ffff r hh r hh
-mma.sync.aligned.kind::mxf4nvf4.block_scale.scale_vec::4X.m16n8k64.row.col.f32.e2m1.e2m1.f32.ue4m3 ffff rrrr rr ffff r hh r hh
-mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale{{,.scale_vec::1X}}.m16n8k64.row.col.f32.{_F8F6F4}.f32.ue8m0 ffff rrrr rrrr ffff r 0x0 r hh r hh
-mma.sp::ordered_metadata.sync.aligned.kind::mxf4.block_scale{{,.scale_vec::2X}}.m16n8k128.row.col.f32.e2m1.e2m1.f32.ue8m0 ffff rrrr rrrr ffff r 0x0 r hh r hh
-mma.sp::ordered_metadata.sync.aligned.kind::mxf4nvf4.block_scale.scale_vec::2X.m16n8k128.row.col.f32.e2m1.e2m1.f32.ue8m0 ffff rrrr rrrr ffff r 0x0 r hh r hh
-mma.sp::ordered_metadata.sync.aligned.kind::mxf4nvf4.block_scale.scale_vec::4X.m16n8k128.row.col.f32.e2m1.e2m1.f32.ue4m3 ffff rrrr rrrr ffff r 0x0 r hh r hh
+mma.sync.aligned.kind::mxf8f6f4.block_scale{{,.scale_vec::1X}}.m16n8k32.row.col.f32.{_F8F6F4}.f32.ue8m0 ffff rrrr rr \
+ffff r hh r hh
+mma.sync.aligned.kind::mxf4.block_scale{{,.scale_vec::2X}}.m16n8k64.row.col.f32.e2m1.e2m1.f32.ue8m0 ffff rrrr rr ffff \
+r hh r hh
+mma.sync.aligned.kind::mxf4nvf4.block_scale.scale_vec::2X.m16n8k64.row.col.f32.e2m1.e2m1.f32.ue8m0 ffff rrrr rr ffff r \
+hh r hh
+mma.sync.aligned.kind::mxf4nvf4.block_scale.scale_vec::4X.m16n8k64.row.col.f32.e2m1.e2m1.f32.ue4m3 ffff rrrr rr ffff r \
+hh r hh
+mma.sp::ordered_metadata.sync.aligned.kind::mxf8f6f4.block_scale{{,\
+.scale_vec::1X}}.m16n8k64.row.col.f32.{_F8F6F4}.f32.ue8m0 ffff rrrr rrrr ffff r 0x0 r hh r hh
+mma.sp::ordered_metadata.sync.aligned.kind::mxf4.block_scale{{,\
+.scale_vec::2X}}.m16n8k128.row.col.f32.e2m1.e2m1.f32.ue8m0 ffff rrrr rrrr ffff r 0x0 r hh r hh
+mma.sp::ordered_metadata.sync.aligned.kind::mxf4nvf4.block_scale.scale_vec::2X.m16n8k128.row.col.f32.e2m1.e2m1.f32\
+.ue8m0 ffff rrrr rrrr ffff r 0x0 r hh r hh
+mma.sp::ordered_metadata.sync.aligned.kind::mxf4nvf4.block_scale.scale_vec::4X.m16n8k128.row.col.f32.e2m1.e2m1.f32\
+.ue4m3 ffff rrrr rrrr ffff r 0x0 r hh r hh
 """
 
 _SP = "mma.sp{,::ordered_metadata}.sync.aligned"

@@ -349,7 +349,8 @@ def ftz_sat(g: Generator) -> list[Launch]:
         a, b = exact.ftz(x), exact.ftz(y)
         one = np.float32(1)
         tests = (
-            (a == 0) * 1 + ((np.abs(x) < np.finfo(np.float32).tiny) & (x != 0)) * 2 + np.isfinite(x) * 4 + np.isnan(y) * 8
+            (a == 0) * 1 + ((np.abs(x) < np.finfo(np.float32).tiny) & (x != 0)) * 2
+            + np.isfinite(x) * 4 + np.isnan(y) * 8
             + np.isinf(y) * 16 + (np.isfinite(y) & ((np.abs(y) >= np.finfo(np.float32).tiny) | (y == 0))) * 32
         )  # fmt: skip
         parts = (

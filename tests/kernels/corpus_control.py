@@ -564,7 +564,8 @@ def bitonic(generator: Generator) -> list[Launch]:
 
 
 CONTROL = (
-    many_regs, nested_div, early_return, switch_loop, while_break, vote, match_all, shuffles, cas_loop, atomics, tickets,
+    many_regs, nested_div, early_return, switch_loop, while_break, vote, match_all, shuffles, cas_loop, atomics,
+    tickets,
     index3d, transpose, stencil, call_args, local_structs, sync_count, dyn_shared, const_struct, last_block, vec_access,
     bitonic,
 )  # fmt: skip

@@ -36,7 +36,8 @@ F32 = {
     "two products": ("mul.f32 %f10,%f1,%f2; mul.f32 %f11,%f3,%f4; add.f32 %f20,%f10,%f11;", "FMUL FFMA"),
     "two products, exchanged": ("mul.f32 %f10,%f1,%f2; mul.f32 %f11,%f3,%f4; sub.f32 %f20,%f11,%f10;", "FMUL FFMA"),
     "one of two read twice": (
-        "mul.f32 %f10,%f1,%f2; mul.f32 %f11,%f3,%f4; add.f32 %f12,%f10,%f11; add.f32 %f13,%f10,%f3; mul.rn.f32 %f20,%f12,%f13;",
+            "mul.f32 %f10,%f1,%f2; mul.f32 %f11,%f3,%f4; add.f32 %f12,%f10,%f11; add.f32 %f13,%f10,%f3; mul.rn.f32 "
+            "%f20,%f12,%f13;",
         "FMUL FADD FFMA FMUL",
     ),
     "double": ("mul.f32 %f10,%f1,%f2; add.f32 %f20,%f10,%f10;", "FMUL FADD"),
@@ -63,7 +64,8 @@ HALF = {
         "HFMA2",
     ),
     "low half of a pair": (
-        "mul.f16x2 %r10,%r1,%r2; mov.b32 {%h10,%h4},%r10; mov.b32 {%h3,%h6},%r3; add.f16 %h11,%h10,%h3; mov.b32 %r11,{%h11,%h11};",
+            "mul.f16x2 %r10,%r1,%r2; mov.b32 {%h10,%h4},%r10; mov.b32 {%h3,%h6},%r3; add.f16 %h11,%h10,%h3; mov.b32 "
+            "%r11,{%h11,%h11};",
         "HMUL2 HADD2",
     ),
 }  # fmt: skip
@@ -81,7 +83,8 @@ def text(bits: int, body: str, arch: str) -> str:
 .target {arch}
 .address_size 64
 .visible .entry k(.param .u64 in, .param .u64 out) {{
-.reg .b64 %rd<4>; .reg .f32 %f<24>; .reg .f64 %d<12>; .reg .b32 %r<12>; .reg .b16 %h<12>; .reg .pred %p<2>; .reg .b32 %t;
+.reg .b64 %rd<4>; .reg .f32 %f<24>; .reg .f64 %d<12>; .reg .b32 %r<12>; .reg .b16 %h<12>; .reg .pred %p<2>; \
+.reg .b32 %t;
 ld.param.u64 %rd1,[in]; ld.param.u64 %rd2,[out]; mov.u32 %t,%tid.x;
 mad.wide.u32 %rd1,%t,{4 * size},%rd1; mad.wide.u32 %rd2,%t,{size},%rd2;
 {loads}

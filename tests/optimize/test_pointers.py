@@ -55,7 +55,8 @@ def rows(
     body = "".join(read.format(n=n) + f"xor.b32 %r4, %r4, %v{n}; add.u32 %r4, %r4, {n};" for n in range(ROWS))
     steps = "".join(f"add.s64 %q{n}, %q{n}, {step(n) if callable(step) else step};" for n in range(ROWS))
     return (
-        f"{head} {start} mov.u32 %r3, 0; mov.u32 %r4, 0; setp.eq.u32 %p1, %r2, 0; @%p1 bra D; L: .pragma \"nounroll\"; {body} {steps}"
+            f"{head} {start} mov.u32 %r3, 0; mov.u32 %r4, 0; setp.eq.u32 %p1, %r2, 0; @%p1 bra D; L: .pragma "
+            f"\"nounroll\"; {body} {steps}"
         f"add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r2; @%p1 bra L; D: {END}"
     )  # fmt: skip
 

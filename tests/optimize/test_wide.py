@@ -58,15 +58,29 @@ SHAPES = {
     "constant": ("ld.global.u64 %rd5, [%rd21+8]; add.s64 %rd4, %rd5, -9;", ["IADD3", "IADD3.X"], ["IADD.64"]),
     "large constant": ("ld.global.u64 %rd5, [%rd21+8]; add.s64 %rd4, %rd5, 0x80000000;", ["IADD3", "IADD3.X"],
     ["IADD3", "IADD3.X"]),
-    "three": ("ld.global.u64 %rd5, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; ld.global.u64 %rd7, [%rd21+24]; add.s64 %rd8, %rd6, %rd7; add.s64 %rd4, %rd5, %rd8;",
+    "three": (
+        "ld.global.u64 %rd5, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; ld.global.u64 %rd7, [%rd21+24]; add.s64 "
+        "%rd8, %rd6, %rd7; add.s64 %rd4, %rd5, %rd8;",
               ["IADD3", "IADD3.X"], ["IADD.64", "IADD.64"]),
-    "signed word": ("ld.global.u32 %r3, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; cvt.s64.s32 %rd5, %r3; add.s64 %rd4, %rd6, %rd5;", ["IMAD.WIDE"], ["IMAD.WIDE"]),
-    "unsigned word": ("ld.global.u32 %r3, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; cvt.u64.u32 %rd5, %r3; add.s64 %rd4, %rd6, %rd5;", ["IMAD.WIDE.U32"], ["IMAD.WIDE.U32"]),
-    "shifted word": ("ld.global.u32 %r3, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; cvt.s64.s32 %rd5, %r3; shl.b64 %rd7, %rd5, 3; add.s64 %rd4, %rd6, %rd7;", ["IMAD.WIDE"], ["IMAD.WIDE"]),
-    "shifted pair": ("ld.global.u64 %rd5, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; shl.b64 %rd7, %rd5, 3; add.s64 %rd4, %rd6, %rd7;", ["LEA", "LEA.HI.X"], ["LEA", "LEA.HI.X"]),
-    "loop": ("ld.global.u64 %rd4, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; mov.u32 %r3, 0; L: .pragma \"nounroll\"; add.s64 %rd4, %rd4, %rd6; add.s32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 5; @%p1 bra L;",
+    "signed word": (
+        "ld.global.u32 %r3, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; cvt.s64.s32 %rd5, %r3; add.s64 %rd4, %rd6, "
+        "%rd5;", ["IMAD.WIDE"], ["IMAD.WIDE"]),
+    "unsigned word": (
+        "ld.global.u32 %r3, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; cvt.u64.u32 %rd5, %r3; add.s64 %rd4, %rd6, "
+        "%rd5;", ["IMAD.WIDE.U32"], ["IMAD.WIDE.U32"]),
+    "shifted word": (
+        "ld.global.u32 %r3, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; cvt.s64.s32 %rd5, %r3; shl.b64 %rd7, %rd5, 3; "
+        "add.s64 %rd4, %rd6, %rd7;", ["IMAD.WIDE"], ["IMAD.WIDE"]),
+    "shifted pair": (
+        "ld.global.u64 %rd5, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; shl.b64 %rd7, %rd5, 3; add.s64 %rd4, %rd6, "
+        "%rd7;", ["LEA", "LEA.HI.X"], ["LEA", "LEA.HI.X"]),
+    "loop": (
+        "ld.global.u64 %rd4, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; mov.u32 %r3, 0; L: .pragma \"nounroll\"; "
+        "add.s64 %rd4, %rd4, %rd6; add.s32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 5; @%p1 bra L;",
              ["IADD3", "IADD3", "IADD3.X"], ["IADD.64", "IADD3"]),
-    "product in a loop": ("ld.global.u64 %rd4, [%rd21+8]; mul.wide.s32 %rd5, %r2, %r1; mov.u32 %r3, 0; L: .pragma \"nounroll\"; add.s64 %rd4, %rd4, %rd5; add.s32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 5; @%p1 bra L;",
+    "product in a loop": (
+        "ld.global.u64 %rd4, [%rd21+8]; mul.wide.s32 %rd5, %r2, %r1; mov.u32 %r3, 0; L: .pragma \"nounroll\"; "
+        "add.s64 %rd4, %rd4, %rd5; add.s32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 5; @%p1 bra L;",
                           ["IADD3", "IMAD.WIDE"], ["IADD3", "IMAD.WIDE"]),
 }  # fmt: skip
 
@@ -83,17 +97,22 @@ def test_shapes_of_sums(shape: str, target: str) -> None:
 BITS = {
     "mask of a choice": ("setp.lt.u32 %p1, %r1, %r2; selp.u32 %r3, 1, 0, %p1; and.b32 %r4, %r3, 0xffff;",
     {"SEL", "ISETP"}),
-    "distance to a multiple of 16": ("shl.b32 %r3, %r2, 4; and.b32 %r3, %r3, 16; sub.u32 %r4, 16, %r3; and.b32 %r4, %r4, 15;", set()),
+    "distance to a multiple of 16": (
+        "shl.b32 %r3, %r2, 4; and.b32 %r3, %r3, 16; sub.u32 %r4, 16, %r3; and.b32 %r4, %r4, 15;", set()),
     "sign of a thread": ("shr.s32 %r4, %r1, 31;", set()),
     "thread below 1024": ("setp.gt.u32 %p1, %r1, 1023; selp.u32 %r4, %r2, 5, %p1;", set()),
     "mask of constants": ("bfi.b32 %r4, 1, 2, 1, 1;", set()),
     "quotient of a thread": ("shr.s32 %r3, %r1, 31; shr.u32 %r3, %r3, 27; add.s32 %r3, %r1, %r3; shr.s32 %r4, %r3, 5;",
     {"SHF"}),
-    "carry": ("mov.b64 %rd5, {%r1, %r2}; mov.b64 %rd6, 0x500000000; add.s64 %rd5, %rd5, %rd6; mov.b64 {%r3, %r4}, %rd5;", {"IADD3"}),
+    "carry": (
+        "mov.b64 %rd5, {%r1, %r2}; mov.b64 %rd6, 0x500000000; add.s64 %rd5, %rd5, %rd6; mov.b64 {%r3, %r4}, %rd5;",
+        {"IADD3"}),
     "sum of a shift": ("ld.global.u32 %r3, [%rd21]; shr.u32 %r4, %r3, 29; add.u32 %r4, %r4, %r2;", {"LEA", "LDG"}),
     "sum of a signed shift": ("ld.global.u32 %r3, [%rd21]; shr.s32 %r4, %r3, 7; add.u32 %r4, %r4, %r2;",
     {"LEA", "LDG"}),
-    "bit of a shifted word": ("shl.b32 %r3, %r2, 3; and.b32 %r3, %r3, 16; setp.ne.u32 %p1, %r3, 0; selp.u32 %r4, 1, 0, %p1;", {"LOP3", "SEL"}),
+    "bit of a shifted word": (
+        "shl.b32 %r3, %r2, 3; and.b32 %r3, %r3, 16; setp.ne.u32 %p1, %r3, 0; selp.u32 %r4, 1, 0, %p1;",
+        {"LOP3", "SEL"}),
 }  # fmt: skip
 AROUND = {"S2R", "MOV", "COPY", "LDC", "ULDC", "LDCU", "IMAD", "STG", "EXIT", "UNDEF"}
 

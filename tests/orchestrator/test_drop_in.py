@@ -184,7 +184,8 @@ __global__ void kernel(float* p) { __shared__ float s[64]; s[threadIdx.x] = p[th
 int main() { kernel<<<1, 64>>>(nullptr); return 0; }
 """
 OTHER = """__constant__ float table[4] = {1, 2, 3, 4}; __device__ int count = 3;
-__device__ float other(float x) { float a[9]; for (int i = 0; i < 9; i++) a[i * 7 % 9] = x * i; return sinf(a[(int)x % 9]); }
+__device__ float other(float x) { float a[9]; for (int i = 0; i < 9; i++) a[i * 7 % 9] = x * i; \
+return sinf(a[(int)x % 9]); }
 """
 
 

@@ -83,24 +83,32 @@ def test_values_follow_or_are_joined() -> None:
          [("Conflicting options --device-debug and --generate-line-info specified, "
 "ignoring --generate-line-info option")]),
         ("-Ofc mid", {"opt-level": 1}, []),
-        ("-dlcm ca -flcm cv", {"opt-level": 3, "force-load-cache": "cv"}, ["Conflicting options force-load-cache and def-load-cache specified, ignoring def-load-cache option"]),
+        ("-dlcm ca -flcm cv", {"opt-level": 3, "force-load-cache": "cv"}, [
+            "Conflicting options force-load-cache and def-load-cache specified, ignoring def-load-cache option"]),
         ("-func-maxrregcount 32", {"opt-level": 3},
          [("Command line option 'device-function-maxrregcount' not supported for 'whole program "
 "compilation', will be ignored")]),
         ("-c -func-maxrregcount 32", {"opt-level": 3, "compile-only": 1, "device-function-maxrregcount": 32}, []),
-        ("-maxrregcount 40 -maxntid 64", {"opt-level": 3, "maxrregcount": 40}, ["Conflicting options -maxrregcount and -maxntid specified, ignoring -maxntid option"]),
+        ("-maxrregcount 40 -maxntid 64", {"opt-level": 3, "maxrregcount": 40}, [
+            "Conflicting options -maxrregcount and -maxntid specified, ignoring -maxntid option"]),
         ("-c -ewp", {"opt-level": 3, "compile-only": 1},
          [("Conflicting options '--compile-only' and '--extensible-whole-program' specified, "
 "ignoring '--extensible-whole-program' option")]),
         ("-lineinfo -suppress-debug-info", {"opt-level": 3, "suppress-debug-info": 1}, []),
-        ("-arch sm_90 -preserve-relocs", {"opt-level": 3}, ["'--preserve-relocs' option is not fully implemented for 'sm_90' and may not work as expected"]),
-        ("-blocks-are-clusters true -arch sm_80", {"opt-level": 3}, ["Command line option '--blocks-are-clusters' not supported for 'sm_80', will be ignored"]),
+        ("-arch sm_90 -preserve-relocs", {"opt-level": 3}, [
+            "'--preserve-relocs' option is not fully implemented for 'sm_90' and may not work as expected"]),
+        ("-blocks-are-clusters true -arch sm_80", {"opt-level": 3}, [
+            "Command line option '--blocks-are-clusters' not supported for 'sm_80', will be ignored"]),
         ("-blocks-are-clusters true -arch sm_90", {"opt-level": 3, "blocks-are-clusters": 1}, []),
-        ("-sw1729687=true -arch sm_100a", {"opt-level": 3}, ["Conflicting options -arch=sm_100a and --sw1729687 specified, ignoring --sw1729687 option"]),
-        ("-sw200387803=false", {"opt-level": 3}, [("'--sw200387803' is a deprecated option, It will be removed in future release and is not "
+        ("-sw1729687=true -arch sm_100a", {"opt-level": 3}, [
+            "Conflicting options -arch=sm_100a and --sw1729687 specified, ignoring --sw1729687 option"]),
+        ("-sw200387803=false", {"opt-level": 3}, [(
+            "'--sw200387803' is a deprecated option, It will be removed in future release and is not "
 "recommended")]),
-        ("--key=1 --ptx-length=5", {"opt-level": 3}, ["option 'key' has been deprecated", "'--ptx-length' option is ignored unless '--okey' option is specified"]),
-        ("-regUsageLevel=0x10", {"opt-level": 3}, ["Value of RegUsageLevel (16) is out of valid range {0..10}, option will be ignored"]),
+        ("--key=1 --ptx-length=5", {"opt-level": 3}, ["option 'key' has been deprecated",
+            "'--ptx-length' option is ignored unless '--okey' option is specified"]),
+        ("-regUsageLevel=0x10", {"opt-level": 3}, [
+            "Value of RegUsageLevel (16) is out of valid range {0..10}, option will be ignored"]),
     ],
 )  # fmt: skip
 def test_what_travels_and_what_is_said(argv: str, kept: dict[str, object], said: list[str]) -> None:
@@ -114,8 +122,10 @@ def test_level_must_be_joined() -> None:
     assert cl.inputs == ["3"] and cl.values["opt-level"] == "3"
 
 
-@pytest.mark.parametrize(("given", "kept"), [("16", 24), ("24", 24), ("255", 255), ("archmin", 32), ("archmax", 255), ("256", None), ("-1", None),
-                                             ("0x30", 48), (" +010", 24), ("4294967296", 24), ("99999999999999999999", None)])  # fmt: skip
+@pytest.mark.parametrize(("given", "kept"), [("16", 24), ("24", 24), ("255", 255), ("archmin", 32), ("archmax", 255),
+("256", None), ("-1", None),
+                                             ("0x30", 48), (" +010", 24), ("4294967296", 24), ("99999999999999999999",
+                                             None)])  # fmt: skip
 def test_register_limit(given: str, kept: int | None) -> None:
     cl = read([f"-maxrregcount={given}"])
     assert stream_options(cl, "sm_90").get("maxrregcount") == kept

@@ -178,7 +178,8 @@ def test_nvcc_of_13_5(tmp_path: Path) -> None:
 
 
 CLANG = """__attribute__((device)) float twice(float x) { return x * 2; }
-__attribute__((global)) void scale(float* p, int n) { int i = __nvvm_read_ptx_sreg_tid_x(); if (i < n) p[i] = twice(p[i]); }
+__attribute__((global)) void scale(float* p, int n) { int i = __nvvm_read_ptx_sreg_tid_x(); \
+if (i < n) p[i] = twice(p[i]); }
 """
 
 

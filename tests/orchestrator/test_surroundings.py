@@ -233,8 +233,10 @@ def test_a_mass_of_input_is_refused(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("words", [[b"\xff.ptx"], [b"k.ptx", b"-o", b"\xfe"], [b"k.ptx", b"-e", b"\xff"], [b"k.ptx", b"--save-temps", b"\xfd"], [b"-ias", b"\xff"], [b"nosuch\xff"],
-                                   [b"--\xff"], [b"-arch", b"\xff"], [b"k.ptx", b"--stage", b"\xff"], [b"-optf", b"\xff"], [b"-optf", b"options"], [b"--start-from", b"\xff.ptx"]])  # fmt: skip
+@pytest.mark.parametrize("words", [[b"\xff.ptx"], [b"k.ptx", b"-o", b"\xfe"], [b"k.ptx", b"-e", b"\xff"], [b"k.ptx",
+b"--save-temps", b"\xfd"], [b"-ias", b"\xff"], [b"nosuch\xff"],
+                                   [b"--\xff"], [b"-arch", b"\xff"], [b"k.ptx", b"--stage", b"\xff"], [b"-optf",
+                                   b"\xff"], [b"-optf", b"options"], [b"--start-from", b"\xff.ptx"]])  # fmt: skip
 def test_names_that_are_no_utf8(tmp_path: Path, words: list[bytes]) -> None:
     with open(os.path.join(os.fsencode(tmp_path), b"\xff.ptx"), "wb") as f:
         f.write(PTX.encode().replace(b"ret;", b"bad;") if b"k" in words else PTX.encode())
@@ -254,8 +256,10 @@ def test_diagnostics_name_a_file_as_it_was_given(tmp_path: Path) -> None:
     assert b"ptxas \xff.ptx, line 4; error" in run([*ORIAS, b"\xff.ptx"], tmp_path).stderr
 
 
-@pytest.mark.parametrize("words", ["-j ²", "-j 99999999999999999999999", "-O -99999999999999999999", "-maxntid 99999999999999999999999,2,²", "-maxrregcount 18446744073709551616",
-                                   "--stage-timeout 0", "--stage-timeout -1", "-j -1", "-split-compile 0x7fffffff", "--stage-option optimize:limit=99999999999999999999",
+@pytest.mark.parametrize("words", ["-j ²", "-j 99999999999999999999999", "-O -99999999999999999999",
+    "-maxntid 99999999999999999999999,2,²", "-maxrregcount 18446744073709551616",
+                                   "--stage-timeout 0", "--stage-timeout -1", "-j -1", "-split-compile 0x7fffffff",
+                                       "--stage-option optimize:limit=99999999999999999999",
                                    f"-maxrregcount {'9' * 6000}", f"-e {'k' * 70000}"])  # fmt: skip
 def test_numbers_of_every_size(tmp_path: Path, words: str) -> None:
     got = run([*ORIAS, "k.ptx", *words.split()], tmp_path)

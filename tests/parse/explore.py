@@ -24,14 +24,22 @@ from tests.parse.generate import modifier_lists, opcode_text, operands_of, regis
 
 # Words of PTX manuals and of ptxas's messages that are no modifiers here, or that other assemblers have.
 _STRANGERS = """
-s2f6x2 s2f6 ue5m3x2 u8x4 s8x4 u16x4 s16x4 b2 b4 b6x16 f128 s128 u128 bf16x4 f16x4 f32x4 tf32x2 e8m0 lo wide full scaled unscaled bias mode
-lo24 hi24 first last except none any_sync collective mask uniform unified generic tensor tile::im2col im2col_offs im2col::w::64 x256 x3 x6
-x12 m8n8k64 m16n8k512 m64n8k128 m64n264k16 m16n16k32 m32n16k16 p2 pair quad octa L3 L1::evict_none L2::512B L2::32B L2::no_allocate level1
-nt wt2 lut expect pending drop phase parity2 noinc2 swizzle cbsz blgp abid scale scale_d shared::all shared::peer shared::cluster::cta
-global::peer relaxed2 seq_cst consume acqrel grid system device thread block warpgroup cluster::all multicast multicast::cta remote
-local::cta num8 num16x8 num4x8 sparse dense satfinite2 sat2 rnd ru rd rne rto stoch up2 mxf8 mxf6 mxf6f4 kind::mxf6 kind::fp8 kind::fp16
-kind::int8 collector::c::use collector::b::use disable_output_lane commit2 free query peek reset scatter gather tile::scatter8 tile::gather8
-b5x16 b8x8 b16x8 128B 64B 256B bytes elements noftz2 oob2 NaN2 nan_prop abs2 neg inv not bit byte word half double quadword
+s2f6x2 s2f6 ue5m3x2 u8x4 s8x4 u16x4 s16x4 b2 b4 b6x16 f128 s128 u128 bf16x4 f16x4 f32x4 tf32x2 e8m0 lo wide full \
+scaled unscaled bias mode
+lo24 hi24 first last except none any_sync collective mask uniform unified generic tensor tile::im2col im2col_offs \
+im2col::w::64 x256 x3 x6
+x12 m8n8k64 m16n8k512 m64n8k128 m64n264k16 m16n16k32 m32n16k16 p2 pair quad octa L3 L1::evict_none L2::512B L2::32B \
+L2::no_allocate level1
+nt wt2 lut expect pending drop phase parity2 noinc2 swizzle cbsz blgp abid scale scale_d shared::all shared::peer \
+shared::cluster::cta
+global::peer relaxed2 seq_cst consume acqrel grid system device thread block warpgroup cluster::all multicast \
+multicast::cta remote
+local::cta num8 num16x8 num4x8 sparse dense satfinite2 sat2 rnd ru rd rne rto stoch up2 mxf8 mxf6 mxf6f4 kind::mxf6 \
+kind::fp8 kind::fp16
+kind::int8 collector::c::use collector::b::use disable_output_lane commit2 free query peek reset scatter gather \
+tile::scatter8 tile::gather8
+b5x16 b8x8 b16x8 128B 64B 256B bytes elements noftz2 oob2 NaN2 nan_prop abs2 neg inv not bit byte word half double \
+quadword
 """
 OPERANDS = (
     "%p4", "!%p4", "%bb4", "%h4", "%uh4", "%sh4", "%hf4", "%r4", "%u4", "%s4", "%f4", "%rd4", "%ud4", "%sd4", "%fd4",

@@ -1,8 +1,11 @@
 """Compares the whole chain with ptxas's full compilation: verdict, and first line of what is said.
 
-    python -m tests.parse.full FILE_OR_FOLDER... [--options "-arch sm_80 -c"] [--every N]      files, each once by content
-    python -m tests.parse.full --cases 2000 [--seed S] [--targets sm_80,sm_90a]                one generated instruction a module
-    python -m tests.parse.full --modules                                                       the whole modules of module_cases
+    python -m tests.parse.full FILE_OR_FOLDER... [--options "-arch sm_80 -c"] [--every N]      files, each once by
+    content
+    python -m tests.parse.full --cases 2000 [--seed S] [--targets sm_80,sm_90a]                one generated instruction
+    a module
+    python -m tests.parse.full --modules                                                       the whole modules of
+    module_cases
 
 ``--journal FILE`` keeps what each case said, a line each; a second run takes from there what it finds, so that a long
 campaign can be stopped and continued. ``--again`` takes only ptxas's side from there and compiles each case anew here.

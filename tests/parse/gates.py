@@ -127,15 +127,20 @@ def fetches() -> list[Form]:
     ):
         head = f"{name}.2d.v4.f32.f32"
         for destination, reference, tail in (
-            (result, "tx", ""), (f"{result}|%p1", "tx", ""), (result, "tx, tx", ""), (result, "%rd1", ""), (result, "%rd1, %rd2", ""),
-            (result, "tx", ", {%r1, %r2}"), (result, "tx", ", {%r1, %r2}, %f5"), (result, "tx", ", %f5"), (f"{result}|%p1", "%rd1", ", %f5"),
+            (result, "tx", ""), (f"{result}|%p1", "tx", ""), (result, "tx, tx", ""), (result, "%rd1", ""), (result,
+            "%rd1, %rd2", ""),
+            (result, "tx", ", {%r1, %r2}"), (result, "tx", ", {%r1, %r2}, %f5"), (result, "tx", ", %f5"),
+            (f"{result}|%p1", "%rd1", ", %f5"),
         ):  # fmt: skip
             out.append(
                 (name.removesuffix(".r") + "#fetch", f"{head} {destination}, [{reference}, {four}]{extra}{tail};")
             )
-    for name in ("suld.b.2d.b32.trap %r1, [%rd1, {%r1, %r2}]", "sust.b.2d.b32.trap [%rd1, {%r1, %r2}], %r1", "sust.p.2d.b32.trap [%rd1, {%r1, %r2}], %r1",
+    for name in (
+        "suld.b.2d.b32.trap %r1, [%rd1, {%r1, %r2}]",
+        "sust.b.2d.b32.trap [%rd1, {%r1, %r2}], %r1", "sust.p.2d.b32.trap [%rd1, {%r1, %r2}], %r1",
                  "sured.b.add.2d.u32.trap [%rd1, {%r1, %r2}], %r1", "sured.p.add.2d.b32.trap [%rd1, {%r1, %r2}], %r1",
-                 "txq.width.b32 %r1, [%rd1]", "suq.width.b32 %r1, [%rd1]", "txq.filter_mode.b32 %r1, [%rd1]", "txq.level.width.b32 %r1, [%rd1], %r2"):  # fmt: skip
+                 "txq.width.b32 %r1, [%rd1]", "suq.width.b32 %r1, [%rd1]", "txq.filter_mode.b32 %r1, [%rd1]",
+                     "txq.level.width.b32 %r1, [%rd1], %r2"):  # fmt: skip
         out.append((name.split(" ")[0].split(".2d")[0] + "#fetch", name + ";"))
     return out
 

@@ -90,6 +90,10 @@ def _any_length(row: Row, mods: list[str]) -> int:
     return {"4d": 2, "5d": 3}.get(next((m for m in mods if m in ("4d", "5d")), ""), 1)
 
 
+#: Two halves in braces by the type of the whole.
+_PACKS = {"b64": "{%r1, %r2}", "b32": "{%h1, %h2}", "b128": "{%rd1, %rd2}"}
+
+
 def operand_text(spec: OperandSpec, row: Row, types: tuple[str, ...], mods: list[str], index: int, memory: int) -> str:
     """Text of an operand that should be right."""
     type_ = type_name(spec, types)
@@ -118,8 +122,8 @@ def operand_text(spec: OperandSpec, row: Row, types: tuple[str, ...], mods: list
     return {
         "dp": "%p1", "dpp": "%p1", "ps": "%p2", "i": _CONSTANTS.get(row.checks[0] if row.checks else "", "0"),
         "l": "LL", "k": "_", "o": "%rd1", "dsel": "%r1.b0",
-        "dpack": "{%r1, %r2}" if type_ == "b64" else "{%h1, %h2}" if type_ == "b32" else "{%rd1, %rd2}" if type_ == "b128" else "{%bb1, %bb2}",
-        "spack": "{%r1, %r2}" if type_ == "b64" else "{%h1, %h2}" if type_ == "b32" else "{%rd1, %rd2}" if type_ == "b128" else "{%bb1, %bb2}",
+        "dpack": _PACKS.get(type_, "{%bb1, %bb2}"),
+        "spack": _PACKS.get(type_, "{%bb1, %bb2}"),
         "mt": _tensor(mods), "tx": _coordinates(row, types, mods), "ms": "[%rd1]",
         "mq": "[sf]" if row.name.startswith("suq") else "[tx]", "t": "TT",
         "toff": _sized("%r", mods), "tgrad": _sized("%f", mods), "tcmp": "%f1",

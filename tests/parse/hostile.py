@@ -144,10 +144,13 @@ INPUTS: dict[str, Callable[[int], str]] = {
     "label of each scope": lambda n: body(_fill(n, lambda k: "{ L: bra L; }")),
     "branch table": lambda n: body("L: T: .branchtargets " + "L, " * (n // 3) + "L;\nbrx.idx %r1, T;"),
     "branch tables": lambda n: body("L:" + _fill(n, lambda k: f"T{k}: .branchtargets L;\nbrx.idx %r1, T{k};")),
-    "branches by one table": lambda n: body("L: T: .branchtargets " + "L, " * (n // 6) + "L;\n" + "brx.idx %r1, T;\n" * (n // 32)),
-    "call targets": lambda n: HEAD + ".func f() { ret; }\n" + f".entry k() {{ .reg .b64 a; T: .calltargets {'f, ' * (n // 3)}f; call a, T; ret; }}",
+    "branches by one table": lambda n: body(
+        "L: T: .branchtargets " + "L, " * (n // 6) + "L;\n" + "brx.idx %r1, T;\n" * (n // 32)),
+    "call targets": lambda n: HEAD + ".func f() { ret; }\n" +
+        f".entry k() {{ .reg .b64 a; T: .calltargets {'f, ' * (n // 3)}f; call a, T; ret; }}",
     "prototypes": lambda n: body(_fill(n, lambda k: f"P{k}: .callprototype _ (.param .b32 _);")),
-    "parameters of a prototype": lambda n: body("P: .callprototype _ (" + ".param .b32 _, " * (n // 15) + ".param .b32 _);"),
+    "parameters of a prototype": lambda n: body(
+        "P: .callprototype _ (" + ".param .b32 _, " * (n // 15) + ".param .b32 _);"),
     "arguments of a call": _call,
     "calls": lambda n: HEAD + f".func f() {{ ret; }}\n.entry k() {{ {'call.uni f;' * (n // 11)} ret; }}",
     "functions that call each other": _chain,
@@ -173,7 +176,8 @@ INPUTS: dict[str, Callable[[int], str]] = {
     "variables of each scope": lambda n: body(_fill(n, lambda k: "{ .local .b32 a; }")),
     "dimensions": lambda n: HEAD + ".global .b8 a" + "[1]" * (n // 3) + ";",
     "initialiser": lambda n: HEAD + ".global .b8 a[] = {" + "1," * (n // 2) + "1};\n.entry k() { ret; }",
-    "initialiser of addresses": lambda n: HEAD + ".global .b8 v; .global .b64 a[] = {" + "v," * (n // 2) + "v};\n.entry k() { ret; }",
+    "initialiser of addresses": lambda n: HEAD +
+        ".global .b8 v; .global .b64 a[] = {" + "v," * (n // 2) + "v};\n.entry k() { ret; }",
     "initialiser, nested": lambda n: HEAD + ".global .b8 a[2] = " + "{" * n,
     "initialiser, flat for two dimensions": lambda n: HEAD + ".global .b8 a[2][2] = {" + "1," * (n // 2) + "1};",
     "initialised size": lambda n: HEAD + ".global .b8 a[4000000000] = {1};\n.entry k() { ret; }" + "\n" * n,

@@ -397,7 +397,8 @@ entry:
 loop:
   %i = phi i32 [ 0, %entry ], [ %i1, %latch ]
   %s = phi i32 [ %t, %entry ], [ %s1, %latch ]
-  switch i32 %i, label %other [ i32 0, label %a  i32 1, label %b  i32 2, label %c  i32 3, label %d  i32 4, label %a  i32 5, label %e ]
+  switch i32 %i, label %other [ i32 0, label %a  i32 1, label %b  i32 2, label %c  i32 3, label %d  i32 4, label %a  \
+i32 5, label %e ]
 a: %xa = call i32 @twice(i32 %s)
   br label %latch
 b: %xb = call i32 @fact(i32 %s)
@@ -427,7 +428,8 @@ _GLOBALS = """
 @b = addrspace(4) constant [3 x double] [double 1.0, double 0x7FF0000000000000, double -0.0]
 @c = internal addrspace(3) global [64 x float] undef, align 16
 @d = addrspace(1) global { i8, i16, i32, i64, float } { i8 1, i16 2, i32 3, i64 4, float 5.0 }
-@e = addrspace(1) global [2 x ptr addrspace(1)] [ptr addrspace(1) @a, ptr addrspace(1) getelementptr ([4 x i32], ptr addrspace(1) @a, i64 0, i64 2)]
+@e = addrspace(1) global [2 x ptr addrspace(1)] [ptr addrspace(1) @a, ptr addrspace(1) getelementptr ([4 x i32], ptr \
+addrspace(1) @a, i64 0, i64 2)]
 @f = addrspace(1) global ptr addrspacecast (ptr addrspace(1) @a to ptr)
 @g = external addrspace(1) global [0 x i32]
 @h = weak addrspace(1) global i64 5

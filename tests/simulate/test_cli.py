@@ -25,8 +25,10 @@ def orias_run(*args: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("text", "want"),
     [
-        ("i32=-5", np.int32(-5)), ("u32=0xffffffff", np.uint32(0xFFFFFFFF)), ("f32=1.5", np.float32(1.5)), ("f64=inf", np.float64("inf")),
-        ("i32=4294967295", np.int32(-1)), ("buf:i32[3]=iota", np.arange(3, dtype=np.int32)), ("buf:f32[2]=2.5", np.full(2, 2.5, np.float32)),
+        ("i32=-5", np.int32(-5)), ("u32=0xffffffff", np.uint32(0xFFFFFFFF)), ("f32=1.5", np.float32(1.5)), ("f64=inf",
+        np.float64("inf")),
+        ("i32=4294967295", np.int32(-1)), ("buf:i32[3]=iota", np.arange(3, dtype=np.int32)), ("buf:f32[2]=2.5",
+        np.full(2, 2.5, np.float32)),
         ("buf:u8[2]", np.zeros(2, np.uint8)),
     ],
 )  # fmt: skip
@@ -71,8 +73,10 @@ GOOD = elf(bytes(64))
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "not an ELF"), (b"hello, this is no ELF file at all" * 4, "not an ELF"), (GOOD[:100], "truncated"), (GOOD[:-1], "truncated"),
-        (elf(bytes(64), machine=62), "machine 62"), (elf(bytes(64), sm=13), "sm_13"), (elf(bytes(64), kind=1), "relocatable"),
+        (b"", "not an ELF"), (b"hello, this is no ELF file at all" * 4, "not an ELF"), (GOOD[:100], "truncated"),
+        (GOOD[:-1], "truncated"),
+        (elf(bytes(64), machine=62), "machine 62"), (elf(bytes(64), sm=13), "sm_13"), (elf(bytes(64), kind=1),
+        "relocatable"),
     ],
 )  # fmt: skip
 def test_bad_files(data: bytes, message: str) -> None:

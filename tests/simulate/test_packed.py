@@ -42,8 +42,10 @@ def code(data: bytes) -> list[str]:
 def test_pairs_of_floats(strict: bool) -> None:
     """Sums, products, fused ones; pairs turned round, one number for both halves; rounding modes."""
     body = """ld.param.f32 %f5,[w]; ld.global.v2.b64 {%rd3,%rd4},[%rd1]; ld.global.b64 %rd5,[%rd1+16];
-    fma.rn.f32x2 %rd6,%rd3,%rd4,%rd5; st.global.b64 [%rd2],%rd6; add.rm.f32x2 %rd7,%rd3,%rd4; st.global.b64 [%rd2+8],%rd7; mul.rz.f32x2 %rd8,%rd7,%rd4; st.global.b64 [%rd2+16],%rd8;
-    mov.b64 %rd9,{%f5,%f5}; mul.rn.f32x2 %rd9,%rd3,%rd9; st.global.b64 [%rd2+24],%rd9; mov.b64 {%f1,%f2},%rd9; mov.b64 %rd10,{%f2,%f1}; add.rn.f32x2 %rd10,%rd10,%rd5; st.global.b64 [%rd2+32],%rd10;"""
+    fma.rn.f32x2 %rd6,%rd3,%rd4,%rd5; st.global.b64 [%rd2],%rd6; add.rm.f32x2 %rd7,%rd3,%rd4; \
+st.global.b64 [%rd2+8],%rd7; mul.rz.f32x2 %rd8,%rd7,%rd4; st.global.b64 [%rd2+16],%rd8;
+    mov.b64 %rd9,{%f5,%f5}; mul.rn.f32x2 %rd9,%rd3,%rd9; st.global.b64 [%rd2+24],%rd9; mov.b64 {%f1,%f2},%rd9; \
+mov.b64 %rd10,{%f2,%f1}; add.rn.f32x2 %rd10,%rd10,%rd5; st.global.b64 [%rd2+32],%rd10;"""
     data = compiled(body, "100a")
     for name in ("FFMA2", "FADD2.RM", "FMUL2.RZ", "F32x2.LO_HI", ".F32"):
         assert any(name in line for line in code(data)), name
@@ -86,8 +88,10 @@ def test_masked_loads_of_256_bits(used: list[int]) -> None:
 
 @pytest.mark.oracle
 def test_three_way_minimum_of_halves() -> None:
-    body = """ld.global.v2.b32 {%r1,%r2},[%rd1]; ld.global.b32 %r3,[%rd1+8]; max.s16x2 %r4,%r1,%r2; max.s16x2 %r4,%r4,%r3; st.global.b32 [%rd2],%r4;
-    min.u16x2 %r5,%r1,%r2; min.u16x2 %r5,%r5,%r3; st.global.b32 [%rd2+4],%r5; max.s16x2 %r6,%r1,%r2; min.s16x2 %r6,%r6,%r3; st.global.b32 [%rd2+8],%r6;"""
+    body = """ld.global.v2.b32 {%r1,%r2},[%rd1]; ld.global.b32 %r3,[%rd1+8]; max.s16x2 %r4,%r1,%r2; \
+max.s16x2 %r4,%r4,%r3; st.global.b32 [%rd2],%r4;
+    min.u16x2 %r5,%r1,%r2; min.u16x2 %r5,%r5,%r3; st.global.b32 [%rd2+4],%r5; max.s16x2 %r6,%r1,%r2; \
+min.s16x2 %r6,%r6,%r3; st.global.b32 [%rd2+8],%r6;"""
     data = compiled(body, "90a")
     assert any("VIMNMX3.S16x2" in line for line in code(data))
     values = np.array([-5, 300, 7, -32768, 100, -2], np.int16)
@@ -104,9 +108,12 @@ def test_the_stack_of_a_linked_recursion(tmp_path: Path) -> None:
     oracle.require("ptxas", "nvlink")
     text = (
         HEAD.format("90")
-        + """.visible .func (.param .b32 r) f(.param .b32 n) { .reg .b32 %r<5>; .reg .pred %p; ld.param.b32 %r1,[n]; setp.lt.u32 %p,%r1,2; mov.u32 %r3,1; @%p bra D;
-    sub.u32 %r2,%r1,1; { .param .b32 a; .param .b32 b; st.param.b32 [a],%r2; call (b),f,(a); ld.param.b32 %r3,[b]; } mul.lo.u32 %r3,%r3,%r1; D: st.param.b32 [r],%r3; ret; }
-    .visible .entry k(.param .u64 p) { .reg .b64 %rd; .reg .b32 %r<2>; ld.param.u64 %rd,[p]; { .param .b32 a; .param .b32 b; st.param.b32 [a],7; call (b),f,(a); ld.param.b32 %r1,[b]; }
+        + """.visible .func (.param .b32 r) f(.param .b32 n) { .reg .b32 %r<5>; .reg .pred %p; ld.param.b32 %r1,[n]; \
+setp.lt.u32 %p,%r1,2; mov.u32 %r3,1; @%p bra D;
+    sub.u32 %r2,%r1,1; { .param .b32 a; .param .b32 b; st.param.b32 [a],%r2; call (b),f,(a); ld.param.b32 %r3,[b]; } \
+mul.lo.u32 %r3,%r3,%r1; D: st.param.b32 [r],%r3; ret; }
+    .visible .entry k(.param .u64 p) { .reg .b64 %rd; .reg .b32 %r<2>; ld.param.u64 %rd,[p]; { .param .b32 a; \
+.param .b32 b; st.param.b32 [a],7; call (b),f,(a); ld.param.b32 %r1,[b]; }
     st.global.b32 [%rd],%r1; ret; }"""
     )
     made = oracle.compile_ptx(text, "90", "-c")

@@ -1,47 +1,81 @@
 """Asynchronous copies and mbarriers.  Column meaning: see `stages.parse.table`."""
 
 ROWS = """
-cp.async | - | ca shared/shared::cta global L2::cache_hint? $l2fetch? | m, m, i, s:u32?, s:u64@L2::cache_hint | v7.0 t80 | cpsize
-cp.async | - | cg shared/shared::cta global L2::cache_hint? $l2fetch? | m, m, i, s:u32?, s:u64@L2::cache_hint | v7.0 t80 | cpsize16
-cp.async | - | ca shared/shared::cta global L2::cache_hint? $l2fetch? | m, m, i, ps, s:u64@L2::cache_hint | v7.5 t80 | cpsize
-cp.async | - | cg shared/shared::cta global L2::cache_hint? $l2fetch? | m, m, i, ps, s:u64@L2::cache_hint | v7.5 t80 | cpsize16
+cp.async | - | ca shared/shared::cta global L2::cache_hint? $l2fetch? | m, m, i, s:u32?, s:u64@L2::cache_hint | \
+v7.0 t80 | cpsize
+cp.async | - | cg shared/shared::cta global L2::cache_hint? $l2fetch? | m, m, i, s:u32?, s:u64@L2::cache_hint | \
+v7.0 t80 | cpsize16
+cp.async | - | ca shared/shared::cta global L2::cache_hint? $l2fetch? | m, m, i, ps, s:u64@L2::cache_hint | v7.5 t80 | \
+cpsize
+cp.async | - | cg shared/shared::cta global L2::cache_hint? $l2fetch? | m, m, i, ps, s:u64@L2::cache_hint | v7.5 t80 | \
+cpsize16
 cp.async.commit_group | - | | | v7.0 t80
 cp.async.wait_group | - | | i | v7.0 t80
 cp.async.wait_all | - | | | v7.0 t80
 cp.async.mbarrier.arrive | b64 | noinc? shared/shared::cta? | m | v7.0 t80
-cp.async.bulk | - | weak? shared::cluster global mbarrier::complete_tx::bytes multicast::cluster? L2::cache_hint? | m, m, s:u32, m, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.0 t90 | size16
-cp.async.bulk | - | weak? shared::cta global mbarrier::complete_tx::bytes L2::cache_hint? | m, m, s:u32, m, s:u64@L2::cache_hint | v8.6 t90 | size16
-cp.async.bulk | - | weak? shared::cta global mbarrier::complete_tx::bytes L2::cache_hint? ignore_oob | m, m, s:u32, s:u32, s:u32, m, s:u64@L2::cache_hint | v9.2 t90 | size16
+cp.async.bulk | - | weak? shared::cluster global mbarrier::complete_tx::bytes multicast::cluster? L2::cache_hint? | \
+m, m, s:u32, m, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.0 t90 | size16
+cp.async.bulk | - | weak? shared::cta global mbarrier::complete_tx::bytes L2::cache_hint? | \
+m, m, s:u32, m, s:u64@L2::cache_hint | v8.6 t90 | size16
+cp.async.bulk | - | weak? shared::cta global mbarrier::complete_tx::bytes L2::cache_hint? ignore_oob | \
+m, m, s:u32, s:u32, s:u32, m, s:u64@L2::cache_hint | v9.2 t90 | size16
 cp.async.bulk | - | weak? shared::cluster shared::cta mbarrier::complete_tx::bytes | m, m, s:u32, m | v8.0 t90 | size16
-cp.async.bulk | - | weak? global shared::cta bulk_group L2::cache_hint? | m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
-cp.async.bulk | - | weak? global shared::cta bulk_group L2::cache_hint? cp_mask | m, m, s:u32, s:u64@L2::cache_hint, s:u16 | v8.6 t100 | size16
+cp.async.bulk | - | weak? global shared::cta bulk_group L2::cache_hint? | m, m, s:u32, s:u64@L2::cache_hint | \
+v8.0 t90 | size16
+cp.async.bulk | - | weak? global shared::cta bulk_group L2::cache_hint? cp_mask | \
+m, m, s:u32, s:u64@L2::cache_hint, s:u16 | v8.6 t100 | size16
 multimem.cp.async.bulk | - | weak? global shared::cta bulk_group | m, m, s:u32 | v9.1 t90 | size16
 multimem.cp.async.bulk | - | weak? global shared::cta bulk_group cp_mask | m, m, s:u32, s:u16 | v9.1 t100 | size16
 cp.async.bulk.commit_group | - | | | v8.0 t90
 cp.async.bulk.wait_group | - | read? | i | v8.0 t90
 cp.async.bulk.wait_group | - | sync_restrict::proxy::async | i | v9.5 t90
 cp.async.bulk.prefetch | - | L2 global L2::cache_hint? | m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16p
-cp.async.bulk.tensor | - | $dim $scope? shared::cluster global tile? mbarrier::complete_tx::bytes multicast::cluster? cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.0 t90 | tensor
-cp.async.bulk.tensor | - | $dim $scope? shared::cluster global im2col/im2col::w/im2col::w::128 mbarrier::complete_tx::bytes multicast::cluster? cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, sv:b16, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.0 t90 | tensor
-cp.async.bulk.tensor | - | $dim $scope? shared::cluster global tile::gather4 mbarrier::complete_tx::bytes multicast::cluster? cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.6 on=100f+110f | tensor
-cp.async.bulk.tensor | - | $dim $scope? shared::cta global tile? mbarrier::complete_tx::bytes cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, s:u64@L2::cache_hint | v8.6 t90 | tensor
-cp.async.bulk.tensor | - | $dim $scope? shared::cta global im2col/im2col::w/im2col::w::128 mbarrier::complete_tx::bytes cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, sv:b16, s:u64@L2::cache_hint | v8.6 t90 | tensor
-cp.async.bulk.tensor | - | $dim $scope? shared::cta global tile::gather4 mbarrier::complete_tx::bytes cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, s:u64@L2::cache_hint | v8.6 t100 | tensor
-cp.async.bulk.tensor | - | $dim $scope? global shared::cta tile/im2col_no_offs/tile::scatter4? bulk_group L2::cache_hint? | mt, m, s:u64@L2::cache_hint | v8.0 t90 | tensor
-cp.async.bulk.prefetch.tensor | - | $dim L2 global tile/tile::gather4? L2::cache_hint? | mt, s:u64@L2::cache_hint | v8.0 t90 | tensor
-cp.async.bulk.prefetch.tensor | - | $dim L2 global im2col/im2col::w/im2col::w::128 L2::cache_hint? | mt, sv:b16, s:u64@L2::cache_hint | v8.0 t90 | tensor
-cp.reduce.async.bulk | u32 | shared::cluster shared::cta mbarrier::complete_tx::bytes add/inc/dec/min/max | m, m, s:u32, m | v8.0 t90 | size16
-cp.reduce.async.bulk | s32 | shared::cluster shared::cta mbarrier::complete_tx::bytes add/min/max | m, m, s:u32, m | v8.0 t90 | size16
-cp.reduce.async.bulk | u64 | shared::cluster shared::cta mbarrier::complete_tx::bytes add | m, m, s:u32, m | v8.0 t90 | size16
-cp.reduce.async.bulk | b32 | shared::cluster shared::cta mbarrier::complete_tx::bytes and/or/xor | m, m, s:u32, m | v8.0 t90 | size16
-cp.reduce.async.bulk | u32 | global shared::cta bulk_group L2::cache_hint? add/inc/dec/min/max | m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
-cp.reduce.async.bulk | s32,u64 | global shared::cta bulk_group L2::cache_hint? add/min/max | m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
-cp.reduce.async.bulk | s64 | global shared::cta bulk_group L2::cache_hint? min/max | m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
-cp.reduce.async.bulk | f16,bf16 | global shared::cta bulk_group L2::cache_hint? min/max | m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
-cp.reduce.async.bulk | f16,bf16 | global shared::cta bulk_group L2::cache_hint? add noftz | m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
-cp.reduce.async.bulk | f32,f64 | global shared::cta bulk_group L2::cache_hint? add | m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
-cp.reduce.async.bulk | b32,b64 | global shared::cta bulk_group L2::cache_hint? and/or/xor | m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
-cp.reduce.async.bulk.tensor | - | $dim $scope? global shared::cta add/min/max/inc/dec/and/or/xor tile/im2col_no_offs? bulk_group L2::cache_hint? | mt, m, s:u64@L2::cache_hint | v8.0 t90 | tensor
+cp.async.bulk.tensor | - | $dim $scope? shared::cluster global tile? mbarrier::complete_tx::bytes multicast::cluster? \
+cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.0 t90 | \
+tensor
+cp.async.bulk.tensor | - | $dim $scope? shared::cluster global im2col/im2col::w/im2col::w::128 \
+mbarrier::complete_tx::bytes multicast::cluster? cta_group::1/cta_group::2? L2::cache_hint? | \
+m, mt, m, sv:b16, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.0 t90 | tensor
+cp.async.bulk.tensor | - | $dim $scope? shared::cluster global tile::gather4 mbarrier::complete_tx::bytes \
+multicast::cluster? cta_group::1/cta_group::2? L2::cache_hint? | \
+m, mt, m, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.6 on=100f+110f | tensor
+cp.async.bulk.tensor | - | $dim $scope? shared::cta global tile? mbarrier::complete_tx::bytes \
+cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, s:u64@L2::cache_hint | v8.6 t90 | tensor
+cp.async.bulk.tensor | - | $dim $scope? shared::cta global im2col/im2col::w/im2col::w::128 \
+mbarrier::complete_tx::bytes cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, sv:b16, s:u64@L2::cache_hint | \
+v8.6 t90 | tensor
+cp.async.bulk.tensor | - | $dim $scope? shared::cta global tile::gather4 mbarrier::complete_tx::bytes \
+cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, s:u64@L2::cache_hint | v8.6 t100 | tensor
+cp.async.bulk.tensor | - | $dim $scope? global shared::cta tile/im2col_no_offs/tile::scatter4? bulk_group \
+L2::cache_hint? | mt, m, s:u64@L2::cache_hint | v8.0 t90 | tensor
+cp.async.bulk.prefetch.tensor | - | $dim L2 global tile/tile::gather4? L2::cache_hint? | mt, s:u64@L2::cache_hint | \
+v8.0 t90 | tensor
+cp.async.bulk.prefetch.tensor | - | $dim L2 global im2col/im2col::w/im2col::w::128 L2::cache_hint? | \
+mt, sv:b16, s:u64@L2::cache_hint | v8.0 t90 | tensor
+cp.reduce.async.bulk | u32 | shared::cluster shared::cta mbarrier::complete_tx::bytes add/inc/dec/min/max | \
+m, m, s:u32, m | v8.0 t90 | size16
+cp.reduce.async.bulk | s32 | shared::cluster shared::cta mbarrier::complete_tx::bytes add/min/max | m, m, s:u32, m | \
+v8.0 t90 | size16
+cp.reduce.async.bulk | u64 | shared::cluster shared::cta mbarrier::complete_tx::bytes add | m, m, s:u32, m | \
+v8.0 t90 | size16
+cp.reduce.async.bulk | b32 | shared::cluster shared::cta mbarrier::complete_tx::bytes and/or/xor | m, m, s:u32, m | \
+v8.0 t90 | size16
+cp.reduce.async.bulk | u32 | global shared::cta bulk_group L2::cache_hint? add/inc/dec/min/max | \
+m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
+cp.reduce.async.bulk | s32,u64 | global shared::cta bulk_group L2::cache_hint? add/min/max | \
+m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
+cp.reduce.async.bulk | s64 | global shared::cta bulk_group L2::cache_hint? min/max | \
+m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
+cp.reduce.async.bulk | f16,bf16 | global shared::cta bulk_group L2::cache_hint? min/max | \
+m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
+cp.reduce.async.bulk | f16,bf16 | global shared::cta bulk_group L2::cache_hint? add noftz | \
+m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
+cp.reduce.async.bulk | f32,f64 | global shared::cta bulk_group L2::cache_hint? add | \
+m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
+cp.reduce.async.bulk | b32,b64 | global shared::cta bulk_group L2::cache_hint? and/or/xor | \
+m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
+cp.reduce.async.bulk.tensor | - | $dim $scope? global shared::cta add/min/max/inc/dec/and/or/xor tile/im2col_no_offs? \
+bulk_group L2::cache_hint? | mt, m, s:u64@L2::cache_hint | v8.0 t90 | tensor
 mbarrier.init | b64 | layout::v0/layout::v1? shared/shared::cta? | m, s:u32 | v7.0 t80
 mbarrier.check_layout | b64 | layout::v0/layout::v1 shared/shared::cta? | dp, m | v9.3 t90
 mbarrier.inval | b64 | shared/shared::cta? | m | v7.0 t80
@@ -59,9 +93,13 @@ mbarrier.arrive_drop | b64 | release/relaxed? cta/cluster? shared::cluster | k, 
 mbarrier.arrive_drop.expect_tx | b64 | release/relaxed? cta/cluster? shared/shared::cta? | d_, m, s:u32 | v8.0 t90
 mbarrier.arrive_drop.expect_tx | b64 | release/relaxed? cta/cluster? shared::cluster | k, m, s:u32 | v8.0 t90
 mbarrier.arrive_drop | b64 | release? cta? noComplete shared/shared::cta? | d, m, s:u32 | v7.0 t80
-mbarrier.test_wait | b64 | phase_type::primary? acquire/relaxed? cta/cluster? shared/shared::cta? | dp, m, s:u64 | v7.0 t80
-mbarrier.test_wait.parity | b64 | phase_type::primary/phase_type::conditional? acquire/relaxed? cta/cluster? shared/shared::cta? | dp, m, s:u32 | v7.1 t80 | parity
-mbarrier.try_wait | b64 | phase_type::primary? acquire/relaxed? cta/cluster? shared/shared::cta? | dp, m, s:u64, s:u32? | v7.8 t90
-mbarrier.try_wait.parity | b64 | phase_type::primary/phase_type::conditional? acquire/relaxed? cta/cluster? shared/shared::cta? | dp, m, s:u32, s:u32? | v7.8 t90 | parity
+mbarrier.test_wait | b64 | phase_type::primary? acquire/relaxed? cta/cluster? shared/shared::cta? | dp, m, s:u64 | \
+v7.0 t80
+mbarrier.test_wait.parity | b64 | phase_type::primary/phase_type::conditional? acquire/relaxed? cta/cluster? \
+shared/shared::cta? | dp, m, s:u32 | v7.1 t80 | parity
+mbarrier.try_wait | b64 | phase_type::primary? acquire/relaxed? cta/cluster? shared/shared::cta? | \
+dp, m, s:u64, s:u32? | v7.8 t90
+mbarrier.try_wait.parity | b64 | phase_type::primary/phase_type::conditional? acquire/relaxed? cta/cluster? \
+shared/shared::cta? | dp, m, s:u32, s:u32? | v7.8 t90 | parity
 mbarrier.pending_count | b64 | | d:u32, s:u64 | v7.0 t80
 """

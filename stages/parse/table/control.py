@@ -49,7 +49,8 @@ redux | f32 | sync min/max abs? NaN? | d, s, s:U | v8.6 on=100f
 shfl | b32 | up/down/bfly/idx | d|p, s, s:b32, s:b32 | v3.0 t30
 shfl | b32 | sync up/down/bfly/idx | d|p, s, s:b32, s:b32, s:u32 | v6.0 t30
 elect | - | sync | d:u32|p, s:u32 | v8.0 t90
-clusterlaunchcontrol.try_cancel.async | b128 | shared::cta? mbarrier::complete_tx::bytes multicast::cluster::all? | m, m | v8.6 t100
+clusterlaunchcontrol.try_cancel.async | b128 | shared::cta? mbarrier::complete_tx::bytes multicast::cluster::all? | \
+m, m | v8.6 t100
 clusterlaunchcontrol.query_cancel.is_canceled | pred.b128 | | dp, s2 | v8.6 t100
 clusterlaunchcontrol.query_cancel.get_first_ctaid | b32.b128 | v4 | dv4, s2 | v8.6 t100
 clusterlaunchcontrol.query_cancel.get_first_ctaid::x | b32.b128 | | d:b32, s:b128 | v8.6 t100

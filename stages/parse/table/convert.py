@@ -7,8 +7,11 @@ mov | b16,b32,b64 | | d, spack |
 mov | b128 | | d, x | v8.3 t70
 mov | b128 | | dpack, x | v8.3 t70
 mov | b128 | | d, spack | v8.3 t70
-cvt | u8.u8 s8.s8 u16.u8 u16.u16 s16.u8 s16.s8 s16.s16 u32.u8 u32.u16 u32.u32 s32.u8 s32.s8 s32.u16 s32.s16 s32.s32 u64.u8 u64.u16 u64.u32 u64.u64 s64.u8 s64.s8 s64.u16 s64.s16 s64.u32 s64.s32 s64.s64 | | d~, x2~ |
-cvt | u8.s8 u8.u16 u8.s16 u8.u32 u8.s32 u8.u64 u8.s64 s8.u8 s8.u16 s8.s16 s8.u32 s8.s32 s8.u64 s8.s64 u16.s8 u16.s16 u16.u32 u16.s32 u16.u64 u16.s64 s16.u16 s16.u32 s16.s32 s16.u64 s16.s64 u32.s8 u32.s16 u32.s32 u32.u64 u32.s64 s32.u32 s32.u64 s32.s64 u64.s8 u64.s16 u64.s32 u64.s64 s64.u64 | sat? | d~, x2~ |
+cvt | u8.u8 s8.s8 u16.u8 u16.u16 s16.u8 s16.s8 s16.s16 u32.u8 u32.u16 u32.u32 s32.u8 s32.s8 s32.u16 s32.s16 s32.s32 \
+u64.u8 u64.u16 u64.u32 u64.u64 s64.u8 s64.s8 s64.u16 s64.s16 s64.u32 s64.s32 s64.s64 | | d~, x2~ |
+cvt | u8.s8 u8.u16 u8.s16 u8.u32 u8.s32 u8.u64 u8.s64 s8.u8 s8.u16 s8.s16 s8.u32 s8.s32 s8.u64 s8.s64 u16.s8 u16.s16 \
+u16.u32 u16.s32 u16.u64 u16.s64 s16.u16 s16.u32 s16.s32 s16.u64 s16.s64 u32.s8 u32.s16 u32.s32 u32.u64 u32.s64 s32.u32 \
+s32.u64 s32.s64 u64.s8 u64.s16 u64.s32 u64.s64 s64.u64 | sat? | d~, x2~ |
 cvt | u8,s8,u16,s16,u32,s32,u64,s64.f16,f64 | rni/rzi/rmi/rpi sat? | d~, x2~ |
 cvt | u8,s8,u16,s16,u32,s32,u64,s64.f32 | rni/rzi/rmi/rpi ftz? sat? | d~, x2~ |
 cvt | u16,s16,u32,s32,u64,s64.bf16 | rni/rzi/rmi/rpi | d, s2 | v7.8 t90
@@ -52,15 +55,18 @@ cvt | e4m3x2,e5m2x2.bf16x2 | rn satfinite relu? | d:B16, s:f16x2 | v9.1 on=100f+
 cvt | e2m3x2,e3m2x2.f16x2,bf16x2 | rn satfinite relu? | d:B16, s:f16x2 | v9.1 on=100f+110f+120f
 cvt | e2m1x2.bf16x2 | rn satfinite relu? | d:b8, s:f16x2 | v9.1 on=100f+110f+120f
 cvt | bf16x2.e4m3x2,e5m2x2,e2m3x2,e3m2x2 | rn satfinite? relu? | d:f16x2, s:B16 | v9.2 on=100f+110f+120f
-cvt | bf16x2.e4m3x2,e5m2x2,e2m3x2,e3m2x2 | rn satfinite? relu? scaled::n2::ue8m0 | d:f16x2, s:B16, s:B16 | v9.2 on=100f+110f+120f
+cvt | bf16x2.e4m3x2,e5m2x2,e2m3x2,e3m2x2 | rn satfinite? relu? scaled::n2::ue8m0 | d:f16x2, s:B16, s:B16 | \
+v9.2 on=100f+110f+120f
 cvt | bf16x2.e2m1x2 | rn satfinite? relu? | d:f16x2, s:b8 | v9.2 on=100f+110f+120f
 cvt | bf16x2.e2m1x2 | rn satfinite? relu? scaled::n2::ue8m0 | d:f16x2, s:b8, s:B16 | v9.2 on=100f+110f+120f
 cvt | s2f6x2.f32 | rn satfinite relu? | d:B16, s2, s2 | v9.1 on=100a+103a+107a+110a+120a+121a
 cvt | s2f6x2.f32 | rn satfinite relu? scaled::n2::ue8m0 | d:B16, s2, s2, s:B16 | v9.1 on=100a+103a+107a+110a+120a+121a
 cvt | s2f6x2.bf16x2 | rn satfinite relu? | d:B16, s:f16x2 | v9.1 on=100a+103a+107a+110a+120a+121a
-cvt | s2f6x2.bf16x2 | rn satfinite relu? scaled::n2::ue8m0 | d:B16, s:f16x2, s:B16 | v9.1 on=100a+103a+107a+110a+120a+121a
+cvt | s2f6x2.bf16x2 | rn satfinite relu? scaled::n2::ue8m0 | d:B16, s:f16x2, s:B16 | \
+v9.1 on=100a+103a+107a+110a+120a+121a
 cvt | bf16x2.s2f6x2 | rn satfinite? relu? | d:f16x2, s:B16 | v9.1 on=100a+103a+107a+110a+120a+121a
-cvt | bf16x2.s2f6x2 | rn satfinite? relu? scaled::n2::ue8m0 | d:f16x2, s:B16, s:B16 | v9.1 on=100a+103a+107a+110a+120a+121a
+cvt | bf16x2.s2f6x2 | rn satfinite? relu? scaled::n2::ue8m0 | d:f16x2, s:B16, s:B16 | \
+v9.1 on=100a+103a+107a+110a+120a+121a
 cvt | e2m1x2.f32 | rn satfinite relu? | d:b8, s2, s2 | v8.6 on=100f+110f+120f
 cvt | f16x2.e2m3x2,e3m2x2 | rn relu? | d:f16x2, s:B16 | v8.6 on=100f+110f+120f
 cvt | e2m1x2.f16x2 | rn satfinite relu? | d:b8, s:f16x2 | v8.6 on=100f+110f+120f

@@ -2,13 +2,18 @@
 
     names | words | feature | gates
 
-A line holds for an instruction of one of the names (`a.*`: all that begin so, `!a`: not that one) whose modifiers and types include all the
-words.  A word may be a choice (`a/b`), a prefix (`kind::*`), or forbidden (`!a`).  Words in angle brackets say something
-else about the instruction: `<generic>` an address and no state space, `<wide>` a vector of more than 128 bits, `<3>` three
+A line holds for an instruction of one of the names (`a.*`: all that begin so, `!a`: not that one) whose modifiers and
+types include all the
+words.  A word may be a choice (`a/b`), a prefix (`kind::*`), or forbidden (`!a`).  Words in angle brackets say
+something
+else about the instruction: `<generic>` an address and no state space, `<wide>` a vector of more than 128 bits, `<3>`
+three
 operands, `<f16.f32>` just these types, `<guard>` a predicate as
-operand, `<scale>` a constant after a predicate, `<pair>` a second result, `<extra>` a sampler, offset or comparison of a texture
+operand, `<scale>` a constant after a predicate, `<pair>` a second result, `<extra>` a sampler, offset or comparison of
+a texture
 fetch, `<indirect>` its reference in a register.
-The feature is quoted after Feature (`F:`), Instruction (`I:`) or Modifier (`M:`).  In it `{name}` is the instruction, `{mod}` the
+The feature is quoted after Feature (`F:`), Instruction (`I:`) or Modifier (`M:`).  In it `{name}` is the instruction,
+`{mod}` the
 word that a choice or prefix found, `{atomic}` an atomic with its operation, type and space, `{types}` the types.
 Gates are written as in the rows; the first one is reported first.  With `T` the target's message says Instruction.
 
@@ -81,7 +86,8 @@ atom red | v2/v4/v8 | F:{name} instruction with vector types | t90 v8.1
 """
 
 _NAMED = """
-bar.arrive bar.red bfe bfi bfind brev clz copysign isspacep cvta cvta.to ldu popc prefetch prefetchu prmt sured.b sured.p sust.p testp | | F:{name} | T20 v2.0
+bar.arrive bar.red bfe bfi bfind brev clz copysign isspacep cvta cvta.to ldu popc prefetch prefetchu prmt sured.b \
+sured.p sust.p testp | | F:{name} | T20 v2.0
 bar.cta bar.cta.arrive bar.cta.red | | F:{name} | T20 v7.8
 barrier.cta barrier.cta.arrive barrier.cta.red | | F:{name} | T30 v7.8
 bar.warp | | F:{name} | v6.0 T30
@@ -163,8 +169,10 @@ min max | f16/f16x2 | F:{name}.f16 or {name}.f16x2 | t80 v7.0
 fma min max | relu | F:.relu | v7.0
 fma min max | relu | M:.relu | t80
 add sub mul fma setp | f16/f16x2 !f32 | F:f16 arithemetic and compare instructions | t53 v4.2
-set | <f16.f16>/<f16.u16>/<f16.u32>/<f16.u64>/<f16.s16>/<f16.s32>/<f16.s64>/<f16.b16>/<f16.b32>/<f16.b64>/<f16.f32>/<f16.f64>/<f16x2.f16x2> | F:f16 arithemetic and compare instructions | t53 v4.2
-set | <u16.f16>/<s16.f16>/<u32.f16>/<s32.f16>/<u32.f16x2>/<s32.f16x2> | F:half precision floating point set instruction with integer result | v6.5 t53
+set | <f16.f16>/<f16.u16>/<f16.u32>/<f16.u64>/<f16.s16>/<f16.s32>/<f16.s64>/<f16.b16>/<f16.b32>/<f16.b64>/<f16.f32>/\
+<f16.f64>/<f16x2.f16x2> | F:f16 arithemetic and compare instructions | t53 v4.2
+set | <u16.f16>/<s16.f16>/<u32.f16>/<s32.f16>/<u32.f16x2>/<s32.f16x2> | \
+F:half precision floating point set instruction with integer result | v6.5 t53
 abs neg | f16/f16x2 | F:f16 arithemetic and compare instructions | t53 v4.2
 abs | f16/f16x2 | F:abs.f16 or abs.f16x2 | v6.5
 neg | f16/f16x2 | F:neg.f16 or neg.f16x2 | v6.0
@@ -189,8 +197,10 @@ cvt | e2m1x2/ue8m0x2 | F:cvt with .{mod} | v8.6
 cvt | e2m1x2/ue8m0x2 | I:cvt with .{mod} | on=100f+110f+120f
 cvt | s2f6x2 | F:cvt with .s2f6x2 | v9.1
 cvt | s2f6x2 | I:cvt with .s2f6x2 | on=100a+103a+107a+110a+120a+121a
-cvt | <e4m3x2.bf16x2>/<e5m2x2.bf16x2>/<e2m3x2.bf16x2>/<e3m2x2.bf16x2>/<e2m1x2.bf16x2>/<e2m3x2.f16x2>/<e3m2x2.f16x2> | F:cvt.{types} | v9.1 on=100f+110f+120f
-cvt | <bf16x2.e4m3x2>/<bf16x2.e5m2x2>/<bf16x2.e2m3x2>/<bf16x2.e3m2x2>/<bf16x2.e2m1x2> | F:cvt.{types} | v9.2 on=100f+110f+120f
+cvt | <e4m3x2.bf16x2>/<e5m2x2.bf16x2>/<e2m3x2.bf16x2>/<e3m2x2.bf16x2>/<e2m1x2.bf16x2>/<e2m3x2.f16x2>/<e3m2x2.f16x2> | \
+F:cvt.{types} | v9.1 on=100f+110f+120f
+cvt | <bf16x2.e4m3x2>/<bf16x2.e5m2x2>/<bf16x2.e2m3x2>/<bf16x2.e3m2x2>/<bf16x2.e2m1x2> | F:cvt.{types} | \
+v9.2 on=100f+110f+120f
 cvt | rs | F:.rs | v8.7 on=100a+103a+107a
 cvt | relu | F:.relu | v7.0
 cvt | relu | M:.relu | t80
@@ -213,18 +223,22 @@ membar.proxy | | F:membar.proxy | v7.5 t60
 
 _ASYNC = """
 applypriority discard createpolicy.* | | F:{name} | t80 v7.4
-cp.async.commit_group cp.async.wait_group cp.async.wait_all cp.async.mbarrier.arrive cp.async mbarrier.init mbarrier.inval mbarrier.test_wait mbarrier.pending_count | | F:{name} | v7.0 t80
+cp.async.commit_group cp.async.wait_group cp.async.wait_all cp.async.mbarrier.arrive cp.async mbarrier.init \
+mbarrier.inval mbarrier.test_wait mbarrier.pending_count | | F:{name} | v7.0 t80
 mbarrier.test_wait.parity | | F:{name} | v7.1 t80
 mbarrier.try_wait mbarrier.try_wait.parity | | F:{name} | v7.8 t90
 mbarrier.check_layout | | F:{name} | v9.3 t90
 cp.async | <guard> | F:ignore-src on cp.async | v7.5
 mbarrier.arrive mbarrier.arrive_drop | | F:{name} | v7.0 t80
-mbarrier.arrive mbarrier.arrive_drop mbarrier.test_wait mbarrier.test_wait.parity | relaxed | M:.{mod}' on '{name} | v8.0 t90
+mbarrier.arrive mbarrier.arrive_drop mbarrier.test_wait mbarrier.test_wait.parity | relaxed | M:.{mod}' on '{name} | \
+v8.0 t90
 mbarrier.arrive.expect_tx mbarrier.arrive_drop.expect_tx mbarrier.complete_tx mbarrier.expect_tx | | F:{name} | v8.0 t90
-mbarrier.arrive mbarrier.arrive_drop mbarrier.arrive.expect_tx mbarrier.arrive_drop.expect_tx mbarrier.complete_tx mbarrier.expect_tx | shared::cluster | F:.shared::cluster | v8.0 t90
+mbarrier.arrive mbarrier.arrive_drop mbarrier.arrive.expect_tx mbarrier.arrive_drop.expect_tx mbarrier.complete_tx \
+mbarrier.expect_tx | shared::cluster | F:.shared::cluster | v8.0 t90
 cp.async.bulk cp.async.bulk.* cp.reduce.async.bulk cp.reduce.async.bulk.* | | F:{name} | t90 v8.0
 cp.async.bulk cp.async.bulk.tensor | multicast::cluster | M:.{mod} | t90 v8.0
-cp.async.bulk cp.async.bulk.tensor | shared::cta mbarrier::complete_tx::bytes !shared::cluster | F:{name} with destination state space as .shared::cta | v8.6
+cp.async.bulk cp.async.bulk.tensor | shared::cta mbarrier::complete_tx::bytes !shared::cluster | F:{name} \
+with destination state space as .shared::cta | v8.6
 cp.async.bulk.tensor cp.async.bulk.prefetch.tensor cp.reduce.async.bulk.tensor | tile/im2col | F:.{mod} | t90 v8.0
 cp.async.bulk multimem.cp.async.bulk | cp_mask | F:.cp_mask | t100 v8.6
 cp.async.bulk | weak | F:cp.async.bulk.weak | v9.3
@@ -306,8 +320,10 @@ wmma.* | m16n16k8/m8n8k4 | M:.{mod} | t80
 wmma.* | m8n8k32/m8n8k128 | F:.{mod} | v6.3
 wmma.* | m8n8k32/m8n8k128 | M:.{mod} | t75
 wmma.mma | and | M:.and' on 'wmma.mma | v7.1 t80
-tcgen05.alloc tcgen05.commit tcgen05.cp tcgen05.dealloc tcgen05.relinquish_alloc_permit tcgen05.ld tcgen05.st tcgen05.mma tcgen05.mma.ws | | F:{name} | v8.6
-tcgen05.alloc tcgen05.commit tcgen05.cp tcgen05.dealloc tcgen05.relinquish_alloc_permit tcgen05.ld tcgen05.st tcgen05.mma tcgen05.mma.ws | | I:{name} | on=100f+110f
+tcgen05.alloc tcgen05.commit tcgen05.cp tcgen05.dealloc tcgen05.relinquish_alloc_permit tcgen05.ld tcgen05.st \
+tcgen05.mma tcgen05.mma.ws | | F:{name} | v8.6
+tcgen05.alloc tcgen05.commit tcgen05.cp tcgen05.dealloc tcgen05.relinquish_alloc_permit tcgen05.ld tcgen05.st \
+tcgen05.mma tcgen05.mma.ws | | I:{name} | on=100f+110f
 tcgen05.fence::* | | F:tcgen05.fence | v8.6
 tcgen05.fence::* | | I:tcgen05.fence | on=100f+110f
 tcgen05.wait::* | | F:tcgen05.wait | v8.6
@@ -319,9 +335,11 @@ tcgen05.ld.red | | I:tcgen05.ld.red | on=103f+110f
 """
 
 _AFTER = """
-mbarrier.arrive mbarrier.arrive_drop | <3> !noComplete | F:{name} with count argument and without '.noComplete' modifier | t90 v7.8
+mbarrier.arrive mbarrier.arrive_drop | <3> !noComplete | F:{name} \
+with count argument and without '.noComplete' modifier | t90 v7.8
 multimem.* | e4m3/e5m2/e4m3x2/e5m2x2/e4m3x4/e5m2x4 | F:.{mod} | on=100f+110f+120a+121a v8.6
-cp.async.bulk.tensor | tile::gather4 shared::cluster | F:.tile::gather4 with destination state space as .shared::cluster | on=100f+110f
+cp.async.bulk.tensor | tile::gather4 shared::cluster | \
+F:.tile::gather4 with destination state space as .shared::cluster | on=100f+110f
 cp.async.bulk.tensor | cta_group::1/cta_group::2 | M:.{mod}' on '{name} | v8.6
 cp.async.bulk.tensor | cta_group::1/cta_group::2 | F:.{mod} | v8.6 on=100f+110f
 cp.async.bulk.tensor | tile::gather4 shared::cta | F:.tile::gather4 with destination state space as .shared::cta | t100
@@ -333,7 +351,8 @@ cp.async.bulk.tensor | tile::* | F:.{mod} | v8.6
 * | proxy::readonly | F:.{mod} | t90 v9.4
 ld st | volatile local | F:ld/st with .local.volatile | v9.1
 * !ld !st !atom !red !wmma.* | <generic> | F:generic addressing | t20 v2.0
-* !ld !st !atom !red !wmma.* !cp.async !cp.async.bulk !cp.async.bulk.* !cp.reduce.async.bulk !cp.reduce.async.bulk.* | shared::cta | F:::cta | v7.8
+* !ld !st !atom !red !wmma.* !cp.async !cp.async.bulk !cp.async.bulk.* !cp.reduce.async.bulk !cp.reduce.async.bulk.* | \
+shared::cta | F:::cta | v7.8
 * !ld !st !atom !red !cp.async.bulk !cp.async.bulk.* | shared::cluster | F:::cluster | v7.8 t90
 ldmatrix | m8n8 b16 | F:.m8n8 | v6.5
 ldmatrix | m8n8 b16 | M:.m8n8 | t75
@@ -412,7 +431,8 @@ sub | cc | F:sub.cc | v1.3
 subc | | F:1.3 | v1.3
 """
 
-# Of an instruction's own, then of its modifiers and of the spaces of its addresses (ld, st and atomics have those first).
+# Of an instruction's own, then of its modifiers and of the spaces of its addresses (ld, st and atomics have those
+# first).
 OWN = "ld st | <wide> | F:256 bit wide load/store | v8.8 t100" + _ADDRESSES + _MEMORY + _NAMED + _ASYNC + _MATRIX
 OTHER = _AFTER
 

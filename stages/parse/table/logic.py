@@ -18,13 +18,18 @@ set | u32,s32,f32.f64 | eq/ne/lt/le/gt/ge/equ/neu/ltu/leu/gtu/geu/num/nan and/or
 set | f16.u16,u32,u64 | eq/ne/lt/le/gt/ge/lo/ls/hi/hs and/or/xor? | d, s2, s2, ps@and/or/xor | v4.2 t53
 set | f16.s16,s32,s64 | eq/ne/lt/le/gt/ge and/or/xor? | d, s2, s2, ps@and/or/xor | v4.2 t53
 set | f16.b16,b32,b64 | eq/ne and/or/xor? | d, s2, s2, ps@and/or/xor | v4.2 t53
-set | f16.f16 f16.f32 | eq/ne/lt/le/gt/ge/equ/neu/ltu/leu/gtu/geu/num/nan and/or/xor? ftz? | d, s2, s2, ps@and/or/xor | v4.2 t53
+set | f16.f16 f16.f32 | eq/ne/lt/le/gt/ge/equ/neu/ltu/leu/gtu/geu/num/nan and/or/xor? ftz? | \
+d, s2, s2, ps@and/or/xor | v4.2 t53
 set | f16.f64 | eq/ne/lt/le/gt/ge/equ/neu/ltu/leu/gtu/geu/num/nan and/or/xor? | d, s2, s2, ps@and/or/xor | v4.2 t53
-set | u16,s16,u32,s32.f16 | eq/ne/lt/le/gt/ge/equ/neu/ltu/leu/gtu/geu/num/nan and/or/xor? ftz? | d, s2, s2, ps@and/or/xor | v6.5 t53
-set | u16,s16,u32,s32.bf16 | eq/ne/lt/le/gt/ge/equ/neu/ltu/leu/gtu/geu/num/nan and/or/xor? | d, s2, s2, ps@and/or/xor | v7.8 t90
+set | u16,s16,u32,s32.f16 | eq/ne/lt/le/gt/ge/equ/neu/ltu/leu/gtu/geu/num/nan and/or/xor? ftz? | \
+d, s2, s2, ps@and/or/xor | v6.5 t53
+set | u16,s16,u32,s32.bf16 | eq/ne/lt/le/gt/ge/equ/neu/ltu/leu/gtu/geu/num/nan and/or/xor? | \
+d, s2, s2, ps@and/or/xor | v7.8 t90
 set | bf16.bf16 | eq/ne/lt/le/gt/ge/equ/neu/ltu/leu/gtu/geu/num/nan and/or/xor? | d, s2, s2, ps@and/or/xor | v7.8 t90
-set | f16x2.f16x2 u32.f16x2 s32.f16x2 | eq/ne/lt/le/gt/ge/equ/neu/ltu/leu/gtu/geu/num/nan and/or/xor? ftz? | d, s2, s2, ps@and/or/xor | v4.2 t53
-set | bf16x2.bf16x2 u32.bf16x2 s32.bf16x2 | eq/ne/lt/le/gt/ge/equ/neu/ltu/leu/gtu/geu/num/nan and/or/xor? | d, s2, s2, ps@and/or/xor | v7.8 t90
+set | f16x2.f16x2 u32.f16x2 s32.f16x2 | eq/ne/lt/le/gt/ge/equ/neu/ltu/leu/gtu/geu/num/nan and/or/xor? ftz? | \
+d, s2, s2, ps@and/or/xor | v4.2 t53
+set | bf16x2.bf16x2 u32.bf16x2 s32.bf16x2 | eq/ne/lt/le/gt/ge/equ/neu/ltu/leu/gtu/geu/num/nan and/or/xor? | \
+d, s2, s2, ps@and/or/xor | v7.8 t90
 selp | b16,b32,b64,u16,u32,u64,s16,s32,s64,f32,f64 | | d, s, s, ps |
 slct | b16,b32,b64,u16,u32,u64,s16,s32,s64,f32,f64.s32 | | d, s, s, s2 |
 slct | b16,b32,b64,u16,u32,u64,s16,s32,s64,f32,f64.f32 | ftz? | d, s, s, s2 |

@@ -255,8 +255,10 @@ ldmatrix | s8.s4 | sync aligned m8n16 x2 shared/shared::cta? | dv2:R32, m | v9.4
 ldmatrix | s8.s4 | sync aligned m8n16 x4 shared/shared::cta? | dv4:R32, m | v9.4 on=90a+100f+110f+120f
 ldmatrix | b8 | sync aligned m16n16 x1 trans shared/shared::cta? | dv2:R32, m | v8.6 on=100f+110f+120f
 ldmatrix | b8 | sync aligned m16n16 x2 trans shared/shared::cta? | dv4:R32, m | v8.6 on=100f+110f+120f
-ldmatrix | - | sync aligned m16n16 x1 trans shared/shared::cta? b8x16 b6x16_p32/b4x16_p64 | dv2:R32, m | v8.6 on=100f+110f+120f
-ldmatrix | - | sync aligned m16n16 x2 trans shared/shared::cta? b8x16 b6x16_p32/b4x16_p64 | dv4:R32, m | v8.6 on=100f+110f+120f
+ldmatrix | - | sync aligned m16n16 x1 trans shared/shared::cta? b8x16 b6x16_p32/b4x16_p64 | dv2:R32, m | \
+v8.6 on=100f+110f+120f
+ldmatrix | - | sync aligned m16n16 x2 trans shared/shared::cta? b8x16 b6x16_p32/b4x16_p64 | dv4:R32, m | \
+v8.6 on=100f+110f+120f
 stmatrix | b16 | sync aligned m8n8 x1 trans? shared/shared::cta? | m, sv1:R32 | v7.8 t90
 stmatrix | b16 | sync aligned m8n8 x2 trans? shared/shared::cta? | m, sv2:R32 | v7.8 t90
 stmatrix | b16 | sync aligned m8n8 x4 trans? shared/shared::cta? | m, sv4:R32 | v7.8 t90

@@ -1,21 +1,29 @@
 """Loads, stores, caches, atomics, fences.  Column meaning: see `stages.parse.table`."""
 
 ROWS = """
-ld | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | weak? $space? $ldcop? $l1evict? $l2evict? L2::cache_hint? $l2fetch? v2/v4/v8? | dV~, m, s:u64@L2::cache_hint |
+ld | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | \
+weak? $space? $ldcop? $l1evict? $l2evict? L2::cache_hint? $l2fetch? v2/v4/v8? | dV~, m, s:u64@L2::cache_hint |
 ld | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | volatile $space? $l2fetch? v2/v4/v8? | dV~, m |
-ld | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | relaxed/acquire $scope $space? $l1evict? $l2evict? L2::cache_hint? $l2fetch? v2/v4/v8? | dV~, m, s:u64@L2::cache_hint | v6.0 t70
+ld | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | \
+relaxed/acquire $scope $space? $l1evict? $l2evict? L2::cache_hint? $l2fetch? v2/v4/v8? | \
+dV~, m, s:u64@L2::cache_hint | v6.0 t70
 ld | b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | mmio relaxed sys global? v2/v4/v8? | dV~, m | v8.2 t70
-ld | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | global $ldcop? nc $l1evict? $l2evict? L2::cache_hint? $l2fetch? v2/v4/v8? | dV~, m, s:u64@L2::cache_hint | v3.1 t32
+ld | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | \
+global $ldcop? nc $l1evict? $l2evict? L2::cache_hint? $l2fetch? v2/v4/v8? | dV~, m, s:u64@L2::cache_hint | v3.1 t32
 ldu | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | global? v2/v4? | dV~, m | v2.0 t20
 ld | b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | proxy::readonly global? v2/v4? | dV~, m | v9.4 t90
 ld | b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | proxy::readonly global nc v2/v4? | dV~, m | v9.4 t90
-st | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | weak? $stspace? $stcop? $l1evict? $l2evict? L2::cache_hint? v2/v4/v8? | m, sV~, s:u64@L2::cache_hint |
+st | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | \
+weak? $stspace? $stcop? $l1evict? $l2evict? L2::cache_hint? v2/v4/v8? | m, sV~, s:u64@L2::cache_hint |
 st | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | volatile $stspace? v2/v4/v8? | m, sV~ |
-st | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | relaxed/release $scope $stspace? $l1evict? $l2evict? L2::cache_hint? v2/v4/v8? | m, sV~, s:u64@L2::cache_hint | v6.0 t70
+st | b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | \
+relaxed/release $scope $stspace? $l1evict? $l2evict? L2::cache_hint? v2/v4/v8? | m, sV~, s:u64@L2::cache_hint | v6.0 t70
 st | b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | mmio relaxed sys global? v2/v4/v8? | m, sV~ | v8.2 t70
-st.async | b32,b64,u32,u64,s32,s64,f32,f64 | weak? shared::cluster? mbarrier::complete_tx::bytes? v2/v4? | m, sV, m? | v8.1 t90 | completion
+st.async | b32,b64,u32,u64,s32,s64,f32,f64 | weak? shared::cluster? mbarrier::complete_tx::bytes? v2/v4? | m, sV, m? | \
+v8.1 t90 | completion
 st.async | b128 | weak? shared::cluster? mbarrier::complete_tx::bytes | m, s, m | v9.2 t90
-st.async | b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | weak? mmio? release? gpu/sys? global? | m, s | v8.1 t90
+st.async | b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64 | weak? mmio? release? gpu/sys? global? | m, s | \
+v8.1 t90
 st.bulk | - | weak? shared::cta? | m, s:u64, i | v8.6 t100 | zero2
 prefetch | - | global/local? L1/L2 | m | v2.0 t20
 prefetch | - | global? L2::evict_last/L2::evict_normal | m | v7.4 t80
@@ -24,8 +32,10 @@ prefetch | - | const/param? tensormap | m | v8.0 t90
 prefetchu | - | L1 | m | v2.0 t20
 applypriority | - | global? L2::evict_normal | m, i | v7.4 t80 | size128
 discard | - | global? L2 | m, i | v7.4 t80 | size128
-createpolicy.fractional | b64 | L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged $l2second? | d:u64, s:f32? | v7.4 t80 | fraction
-createpolicy.range | b64 | global? L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged $l2second? | d:u64, m, s:u32, s:u32 | v7.4 t80
+createpolicy.fractional | b64 | L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged $l2second? | \
+d:u64, s:f32? | v7.4 t80 | fraction
+createpolicy.range | b64 | global? L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged $l2second? | \
+d:u64, m, s:u32, s:u32 | v7.4 t80
 createpolicy.cvt | b64 | L2 | d:u64, s:b64 | v7.4 t80
 atom | u32 | $sem? $scope? $rspace? inc/dec/min/max/add L2::cache_hint? | d_, m, s, s:u64@L2::cache_hint |
 atom | s32,u64,s64 | $sem? $scope? $rspace? min/max/add L2::cache_hint? | d_, m, s, s:u64@L2::cache_hint |
@@ -34,11 +44,14 @@ atom | f32,f64 | $sem? $scope? $rspace? add L2::cache_hint? | d_, m, s, s:u64@L2
 atom | b32,b64,b128 | $sem? $scope? $rspace? exch L2::cache_hint? | d_, m, s, s:u64@L2::cache_hint |
 atom | b32,b64 | $sem? $scope? $rspace? and/or/xor L2::cache_hint? | d_, m, s, s:u64@L2::cache_hint |
 atom | b16,b32,b64,b128 | $sem? $scope? $rspace? cas | d_, m, s, s |
-atom | f16,f16x2,bf16,bf16x2 | $sem? $scope? $rspace? add noftz L2::cache_hint? | d_, m, s, s:u64@L2::cache_hint | v6.2 t60
+atom | f16,f16x2,bf16,bf16x2 | $sem? $scope? $rspace? add noftz L2::cache_hint? | d_, m, s, s:u64@L2::cache_hint | \
+v6.2 t60
 atom | f32 | $sem? $scope? global? add noftz L2::cache_hint? v2/v4 | d_V, m, sV, s:u64@L2::cache_hint | v9.4 t90
 atom | f32 | $sem? $scope? global? add L2::cache_hint? v2/v4 | d_V, m, sV, s:u64@L2::cache_hint | v8.1 t90
-atom | f16,bf16 | $sem? $scope? global? add/min/max noftz L2::cache_hint? v2/v4/v8 | d_V, m, sV, s:u64@L2::cache_hint | v8.1 t90
-atom | f16x2,bf16x2 | $sem? $scope? global? add/min/max noftz L2::cache_hint? v2/v4 | d_V, m, sV, s:u64@L2::cache_hint | v8.1 t90
+atom | f16,bf16 | $sem? $scope? global? add/min/max noftz L2::cache_hint? v2/v4/v8 | \
+d_V, m, sV, s:u64@L2::cache_hint | v8.1 t90
+atom | f16x2,bf16x2 | $sem? $scope? global? add/min/max noftz L2::cache_hint? v2/v4 | \
+d_V, m, sV, s:u64@L2::cache_hint | v8.1 t90
 red | u32 | $rsem? $scope? $rspace? inc/dec/min/max/add L2::cache_hint? | m, s, s:u64@L2::cache_hint | v1.2
 red | s32,u64,s64 | $rsem? $scope? $rspace? min/max/add L2::cache_hint? | m, s, s:u64@L2::cache_hint | v1.2
 red | f32 | $rsem? $scope? $rspace? add noftz L2::cache_hint? | m, s, s:u64@L2::cache_hint | v9.4 t90
@@ -47,9 +60,12 @@ red | b32,b64 | $rsem? $scope? $rspace? and/or/xor L2::cache_hint? | m, s, s:u64
 red | f16,f16x2,bf16,bf16x2 | $rsem? $scope? $rspace? add noftz L2::cache_hint? | m, s, s:u64@L2::cache_hint | v6.2 t60
 red | f32 | $rsem? $scope? global? add noftz L2::cache_hint? v2/v4 | m, sV, s:u64@L2::cache_hint | v9.4 t90
 red | f32 | $rsem? $scope? global? add L2::cache_hint? v2/v4 | m, sV, s:u64@L2::cache_hint | v8.1 t90
-red | f16,bf16 | $rsem? $scope? global? add/min/max noftz L2::cache_hint? v2/v4/v8 | m, sV, s:u64@L2::cache_hint | v8.1 t90
-red | f16x2,bf16x2 | $rsem? $scope? global? add/min/max noftz L2::cache_hint? v2/v4 | m, sV, s:u64@L2::cache_hint | v8.1 t90
-red.async | u32 | relaxed cluster shared::cluster? mbarrier::complete_tx::bytes inc/dec/min/max/add | m, s, m? | v8.1 t90
+red | f16,bf16 | $rsem? $scope? global? add/min/max noftz L2::cache_hint? v2/v4/v8 | m, sV, s:u64@L2::cache_hint | \
+v8.1 t90
+red | f16x2,bf16x2 | $rsem? $scope? global? add/min/max noftz L2::cache_hint? v2/v4 | m, sV, s:u64@L2::cache_hint | \
+v8.1 t90
+red.async | u32 | relaxed cluster shared::cluster? mbarrier::complete_tx::bytes inc/dec/min/max/add | m, s, m? | \
+v8.1 t90
 red.async | s32 | relaxed cluster shared::cluster? mbarrier::complete_tx::bytes min/max/add | m, s, m? | v8.1 t90
 red.async | u64 | relaxed cluster shared::cluster? mbarrier::complete_tx::bytes add | m, s, m? | v8.1 t90
 red.async | b32 | relaxed cluster shared::cluster? mbarrier::complete_tx::bytes and/or/xor | m, s, m? | v8.1 t90
@@ -68,17 +84,22 @@ fence.proxy | - | alias acquire/release sys | | v9.4 t90
 fence.proxy | - | async global/shared::cta/shared::cluster? | | v7.5 t70
 fence.proxy | - | tensormap::generic release $scope | | v8.3 t70 on=90g
 fence.proxy | - | tensormap::generic acquire $scope | m, i | v8.3 t70 on=90g | size128
-fence.proxy | - | async::generic acquire/release sync_restrict::shared::cluster/sync_restrict::shared::cta cluster | | v8.6 on=90g
+fence.proxy | - | async::generic acquire/release sync_restrict::shared::cluster/sync_restrict::shared::cta cluster | | \
+v8.6 on=90g
 multimem.ld_reduce | u32,s32,u64 | weak/relaxed/acquire? $scope? global? min/max/add | d, m | v8.1 t90
 multimem.ld_reduce | s64 | weak/relaxed/acquire? $scope? global? min/max | d, m | v8.1 t90
 multimem.ld_reduce | b32,b64 | weak/relaxed/acquire? $scope? global? and/or/xor | d, m | v8.1 t90
 multimem.ld_reduce | f32 | weak/relaxed/acquire? $scope? global? add v2/v4? | dV, m | v8.1 t90
 multimem.ld_reduce | f64 | weak/relaxed/acquire? $scope? global? add | d, m | v8.1 t90
 multimem.ld_reduce | f16,bf16 | weak/relaxed/acquire? $scope? global? min/max/add acc::f32? v2/v4/v8 | dV, m | v8.1 t90
-multimem.ld_reduce | f16x2,bf16x2 | weak/relaxed/acquire? $scope? global? min/max/add acc::f32? v2/v4? | dV:X, m | v8.1 t90
-multimem.ld_reduce | e5m2,e4m3 | weak/relaxed/acquire? $scope? global? min/max/add acc::f16? v4/v8 | dV, m | v8.6 on=100f+110f+120a+121a
-multimem.ld_reduce | e5m2x2,e4m3x2 | weak/relaxed/acquire? $scope? global? min/max/add acc::f16? v2/v4/v8 | dV, m | v8.6 on=100f+110f+120a+121a
-multimem.ld_reduce | e5m2x4,e4m3x4 | weak/relaxed/acquire? $scope? global? min/max/add acc::f16? v2/v4? | dV:X, m | v8.6 on=100f+110f+120a+121a
+multimem.ld_reduce | f16x2,bf16x2 | weak/relaxed/acquire? $scope? global? min/max/add acc::f32? v2/v4? | dV:X, m | \
+v8.1 t90
+multimem.ld_reduce | e5m2,e4m3 | weak/relaxed/acquire? $scope? global? min/max/add acc::f16? v4/v8 | dV, m | \
+v8.6 on=100f+110f+120a+121a
+multimem.ld_reduce | e5m2x2,e4m3x2 | weak/relaxed/acquire? $scope? global? min/max/add acc::f16? v2/v4/v8 | dV, m | \
+v8.6 on=100f+110f+120a+121a
+multimem.ld_reduce | e5m2x4,e4m3x4 | weak/relaxed/acquire? $scope? global? min/max/add acc::f16? v2/v4? | dV:X, m | \
+v8.6 on=100f+110f+120a+121a
 multimem.st | e5m2,e4m3 | weak/relaxed/release? $scope? global? v4/v8 | m, sV | v8.6 on=100f+110f+120a+121a
 multimem.st | e5m2x2,e4m3x2 | weak/relaxed/release? $scope? global? v2/v4/v8 | m, sV | v8.6 on=100f+110f+120a+121a
 multimem.st | e5m2x4,e4m3x4 | weak/relaxed/release? $scope? global? v2/v4? | m, sV:X | v8.6 on=100f+110f+120a+121a
@@ -98,8 +119,11 @@ multimem.red | f16x2,bf16x2 | relaxed/release? $scope? global? add | m, s:X | v8
 multimem.red | f16x2,bf16x2 | relaxed/release? $scope? global? min/max/add v2/v4 | m, sV:X | v8.1 t90
 tensormap.replace | b64 | tile global_address $tmspace? b1024 | m, s | v8.3 on=90a+100f+110f+120f
 tensormap.replace | b32 | tile rank $tmspace? b1024 | m, s | v8.3 on=90a+100f+110f+120f
-tensormap.replace | b32 | tile elemtype/interleave_layout/swizzle_mode/fill_mode/swizzle_atomicity $tmspace? b1024 | m, i | v8.3 on=90a+100f+110f+120f | tensormap
-tensormap.replace | b32 | tile box_dim/global_dim/element_stride $tmspace? b1024 | m, i, s | v8.3 on=90a+100f+110f+120f | tensormap
+tensormap.replace | b32 | tile elemtype/interleave_layout/swizzle_mode/fill_mode/swizzle_atomicity $tmspace? b1024 | \
+m, i | v8.3 on=90a+100f+110f+120f | tensormap
+tensormap.replace | b32 | tile box_dim/global_dim/element_stride $tmspace? b1024 | m, i, s | \
+v8.3 on=90a+100f+110f+120f | tensormap
 tensormap.replace | b64 | tile global_stride $tmspace? b1024 | m, i, s | v8.3 on=90a+100f+110f+120f | tensormap
-tensormap.cp_fenceproxy | - | global shared::cta tensormap::generic release $scope sync aligned | m, m, i | v8.3 t70 on=90g | fence128
+tensormap.cp_fenceproxy | - | global shared::cta tensormap::generic release $scope sync aligned | m, m, i | \
+v8.3 t70 on=90g | fence128
 """

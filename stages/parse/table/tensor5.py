@@ -26,10 +26,12 @@ def _transfers() -> list[str]:
         for t, extra in (("u32,s32", ""), ("f32", " abs? NaN?")):
             reg = "f32" if t == "f32" else "b32"
             out.append(
-                f"tcgen05.ld.red | {t} | sync aligned 32x32b x{x} min/max{extra} | dv{x}:{reg}, d, ta | v8.8 on=103f+110f"
+                f"tcgen05.ld.red | {t} | sync aligned 32x32b x{x} min/max{extra} | dv{x}:{reg}, d, ta | v8.8 "
+                "on=103f+110f"
             )
             out.append(
-                f"tcgen05.ld.red | {t} | sync aligned 16x32bx2 x{x} min/max{extra} | dv{x}:{reg}, d, ta, i | v8.8 on=103f+110f"
+                f"tcgen05.ld.red | {t} | sync aligned 16x32bx2 x{x} min/max{extra} | dv{x}:{reg}, d, ta, i | "
+                "v8.8 on=103f+110f"
             )
     return out
 
@@ -53,10 +55,12 @@ def _mma() -> list[str]:
                 ("kind::mxf4nvf4", "block16/block32", newer),
             ):
                 out.append(
-                    f"tcgen05.mma | - |{sp} {_CG} {kind} block_scale {vec} {_COLLECTOR}? | ta, {a}, s:u64{meta}, s:u32, ta, ta, ps | {gates}"
+                    f"tcgen05.mma | - |{sp} {_CG} {kind} block_scale {vec} {_COLLECTOR}? | ta, {a}, s:u64{meta}, "
+                    f"s:u32, ta, ta, ps | {gates}"
                 )
             out.append(
-                f"tcgen05.mma.ws | - |{sp} cta_group::1 {plain} {_COLLECTOR_B}? | ta, {a}, s:u64{meta}, s:u32, ps, s:u64? | {_ON}"
+                f"tcgen05.mma.ws | - |{sp} cta_group::1 {plain} {_COLLECTOR_B}? | ta, {a}, s:u64{meta}, s:u32, "
+                f"ps, s:u64? | {_ON}"
             )
     return out
 

@@ -20,7 +20,8 @@ ROWS = (
     + _MULTISAMPLE.format(name="tex.base")
     + """
 tld4 | f32,u32,s32.f32 | r/g/b/a 2d/a2d/cube/acube v2/v4? | dtex|p, tx2, toff2?, tcmp? | v2.2 t20
-txq | b32 | width/height/depth/channel_data_type/channel_order/normalized_coords/array_size/num_mipmap_levels/num_samples | d, mq | v1.5
+txq | b32 | width/height/depth/channel_data_type/channel_order/normalized_coords/array_size/num_mipmap_levels/\
+num_samples | d, mq | v1.5
 txq | b32 | filter_mode/addr_mode_0/addr_mode_1/addr_mode_2 | d, mq | v1.5
 txq | b32 | force_unnormalized_coords | d, ms | v3.1
 txq.level | b32 | width/height/depth | d, mq, s:u32 | v4.3 t30

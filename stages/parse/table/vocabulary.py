@@ -1,6 +1,7 @@
 """What a release of ptxas knows: the rows, names and modifiers whose PTX version it takes.
 
-A row, or a word that a line of the gates names as a whole (`F:.{mod}`), that asks for a version beyond a release's newest
+A row, or a word that a line of the gates names as a whole (`F:.{mod}`), that asks for a version beyond a release's
+newest
 is unknown there (measured with ptxas 13.0 on PTX 9.1 to 9.5: such a word is an unknown modifier, such a name no
 instruction).
 """

@@ -213,7 +213,8 @@ def _bulk(opcode: str, row: Row, mods: list[str], types: tuple[str, ...]) -> For
     ).replace(".reg .b32 %r<70>;", ".reg .b32 %r64, %r65, %r66;")
     kind = types[0] if types else "b8"
     if row.name in ("cp.async.bulk.commit_group", "cp.async.bulk.wait_group", "cp.async.bulk.prefetch"):
-        text = f"{opcode}{ {'cp.async.bulk.wait_group': ' 0', 'cp.async.bulk.prefetch': f' [%mem], {n}{tail}'}.get(row.name, '') };"
+        operands = {"cp.async.bulk.wait_group": " 0", "cp.async.bulk.prefetch": f" [%mem], {n}{tail}"}
+        text = f"{opcode}{operands.get(row.name, '')};"
         copy = f"cp.async.bulk.global.shared::cta.bulk_group [%mem], [%r63], {n};"
         commit = "" if "commit" in opcode else "cp.async.bulk.commit_group;"
         wait = "cp.async.bulk.wait_group 0;"
