@@ -45,7 +45,6 @@ HOT = {
     "stages/optimize/memory": "atomics guarded_vectors redundancy vectorize_loads",
     "stages/optimize/loops": "induction licm natural rotate share_pointers unroll",
     "stages/optimize/late": "list_schedule places pressure rematerialize return_register sink uniform_promotion",
-
     "stages/regalloc": "allocate assign coalescing divergent_ranges finish live_ranges moves operand_slots"
     " parallel_copies register_counts spill warpgroup",
     "stages/schedule": "control list_scheduling reuse schedule_unit scoreboards zero_pairs",

@@ -30,10 +30,6 @@ class FunctionPass(Record, frozen=True):
             if self.run(f, a) is not False:
                 a.keep(self.keeps)
 
-    def row(self) -> Pass:
-        """The row of the stage's table."""
-        return Pass(self.name, self.over, self.min_opt)
-
 
 class UnitPass(Record, frozen=True):
     """A pass that looks at all functions of a unit at once."""
@@ -53,9 +49,10 @@ class UnitPass(Record, frozen=True):
             for a in known:
                 a.keep(self.keeps)
 
-    def row(self) -> Pass:
-        """The row of the stage's table."""
-        return Pass(self.name, self.over, self.min_opt)
+
+def row(p: FunctionPass | UnitPass) -> Pass:
+    """The row of the stage's table."""
+    return Pass(p.name, p.over, p.min_opt)
 
 
 class _State:

@@ -15,7 +15,7 @@ from stages.optimize.loops.licm import hoist_invariants
 from stages.optimize.loops.rotate import rotate_loops
 from stages.optimize.loops.share_pointers import share_pointers
 from stages.optimize.loops.unroll import unroll_loops
-from stages.optimize.manager import FunctionPass, Order, UnitPass, check_order
+from stages.optimize.manager import FunctionPass, Order, UnitPass, check_order, row
 from stages.optimize.memory.atomics import gather_atomics
 from stages.optimize.memory.guarded_vectors import place_guarded_vectors
 from stages.optimize.memory.redundancy import remove_dead_stores, remove_redundant_loads
@@ -90,4 +90,4 @@ _ORDER: tuple[Order, ...] = (
 )
 
 check_order([p.name for p in _TABLE], _ORDER)
-PASSES: tuple[Pass, ...] = tuple(p.row() for p in _TABLE)
+PASSES: tuple[Pass, ...] = tuple(map(row, _TABLE))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ir_format.model import Header, Inst, Unit
 from stages.optimize.passes import PASSES
+from stages.optimize.values import Values
 from stages.plumbing.runner import Context, Flags
 from tests.lower.helpers import lower_text
 from tests.optimize.loop_kernels import SMS, differences
 from tests.optimize.loop_kernels import text as loop_text
 from tests.optimize.test_loops_licm import optimized as looped
+
+ROOT = Path(__file__).parents[2]
 
 
 def of(unit: Unit, op: str) -> list[Inst]:
@@ -113,3 +118,19 @@ def test_minima_and_conditions(target: str) -> None:
         "add.s32 %r3, %r3, %r4; st.global.u32 [%rd5], %r3; ret;"
     )
     assert differences(signs, target, (0, 7, 40)) == []
+
+
+@pytest.mark.parametrize("kernel", ["matmul", "trig", "divrem64"])
+def test_combining_again_looks_at_all_that_changed(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second run skips what did not change since the first; the code is that of a run that looks at all."""
+    source = (ROOT / "tests/kernels/ptx/sm_80" / f"{kernel}.ptx").read_text()
+    some = from_text(source, "sm_80")
+    plain = Values.start_notes
+
+    def forget(self: Values) -> None:
+        plain(self)
+        self.combined = False
+
+    monkeypatch.setattr(Values, "start_notes", forget)
+    every = from_text(source, "sm_80")
+    assert [f.blocks for f in some.functions] == [f.blocks for f in every.functions]

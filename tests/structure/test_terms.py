@@ -28,6 +28,9 @@ TERMS = {
     "convergence barrier": "stages/lower/convergence/converge.py",
     "divergent": "stages/analysis/divergence.py",
     "dominator": "ir_format/flow.py",
+    "copy propagation": "stages/optimize/scalar/copy_propagation.py",
+    "dead code": "stages/optimize/scalar/dce.py",
+    "value numbering": "stages/optimize/scalar/combine.py",
 }
 
 
