@@ -356,15 +356,21 @@ class _Pressure:
             self.alive[self._kind[c]] += 1
         self.over = sum([n > most for n, most in zip(self.alive, self._limits, strict=True)])
 
-    def growth(self, node: int) -> int:
-        """R values that the instruction would start, less those that it would end."""
-        live, uses, body = self.live, self._uses, self._body
-        file, read = body.file, body.read[node]
-        grown = sum([c not in live and uses[c] > 0 and file[c] == "R" for c in body.written[node]])
+    def grows_within(self, node: int, room: int) -> bool:
+        """Whether the R values that the instruction would start, less those that it would end, are at most ``room``."""
+        live, uses, kind, read = self.live, self._uses, self._kind, self._read[node]
+        grown = 0
+        for c in self._written[node]:
+            if not kind[c] and c not in live and uses[c] > 0:
+                grown += 1
+        if grown <= room:
+            return True
         for n, c in enumerate(read):
-            if file[c] == "R" and c in live and uses[c] == read.count(c) and c not in read[:n]:
-                grown -= 1
-        return grown
+            if not kind[c] and c in live:
+                left = uses[c]
+                if left == 1 or (left == read.count(c) and c not in read[:n]):
+                    grown -= 1
+        return grown <= room
 
     def issue(self, node: int) -> None:
         """The instruction comes next."""
@@ -508,7 +514,7 @@ def _modest(ready: list[tuple[int, int]], done: bytearray, pressure: _Pressure, 
         entry = heapq.heappop(ready)
         if done[entry[1]]:
             continue
-        if pressure.growth(entry[1]) <= room:
+        if pressure.grows_within(entry[1], room):
             found = entry[1]
             break
         aside.append(entry)
