@@ -1,7 +1,8 @@
 """Programs of other people that run ptxas, with orias in its place: each really runs where it is installed, and is
 skipped by name where it is not.
 
-Triton, Warp, Numba, TileLang and nvcc 13.5 are looked for in this Python and in those that ORIAS_PYTHONS lists (`:` between them; a
+Triton, Warp, Numba, TileLang and nvcc 13.5 are looked for in this Python and in those that ORIAS_PYTHONS lists (`:`
+between them; a
 private environment for each does).
 """
 

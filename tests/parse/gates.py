@@ -7,7 +7,8 @@ Every form that the table makes and ptxas takes at PTX 9.0 on some target is giv
 44 versions (on that target), under each of the 45 targets (at 9.0), and under ten old versions with old targets. Prints
 how often the verdict differs (so a minimum version or the set of targets), and how often the first message does. With
 `--modules` the same for whole modules, so for directives: those of `module_cases` and `manual_cases`. With `--new` the
-forms that ptxas 13.5 takes at PTX 9.5 on some target and at 9.0 on none of `BASES`: under 8.8 to 9.5, and on each target at 9.5.
+forms that ptxas 13.5 takes at PTX 9.5 on some target and at 9.0 on none of `BASES`: under 8.8 to 9.5, and on each
+target at 9.5.
 """
 
 from __future__ import annotations
