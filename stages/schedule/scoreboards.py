@@ -161,15 +161,10 @@ def assign(blocks: list[ScoreboardedBlock], cfg: Cfg) -> None:
         exits[pos] = _Allocator(blocks[pos], entry, later[pos], reserved).run()
     for pos in order:  # a second time for loops of one block: now the state at the end of an iteration is known
         if pos in cfg.succs[pos] and exits[pos].any:
-            outside = _State()
+            entry = _State()
             for pred in cfg.preds[pos]:
-                if pred != pos:
-                    outside.join(exits[pred])
-            entry = outside.copy()
-            entry.join(exits[pos])
-            again = _Allocator(blocks[pos], entry, later[pos], reserved)
-            again.coming = [bool(mask) for mask in outside.results]
-            again.run()
+                entry.join(exits[pred])
+            _Allocator(blocks[pos], entry, later[pos], reserved).run()
     add_waits(blocks, cfg)
 
 
@@ -250,7 +245,7 @@ def _needs(block: ScoreboardedBlock, later: int) -> list[tuple[int, int]]:
 class _Allocator:
     """Gives scoreboards to the instructions of one block. The times are estimates; only the choice depends on them."""
 
-    __slots__ = ("block", "coming", "counts", "due", "here", "last_read", "needs", "now", "ready", "state", "usable")
+    __slots__ = ("block", "counts", "due", "here", "last_read", "needs", "now", "ready", "state", "usable")
 
     def __init__(self, block: ScoreboardedBlock, entry: _State, later: int, reserved: bool) -> None:
         self.block = block
@@ -263,9 +258,6 @@ class _Allocator:
         self.ready = [0] * COUNT  # time at which the scoreboard is zero again
         self.now = 0
         self.here = 0
-        #: Scoreboards of results under way when a loop begins. Who waits in the next round for what shares them also
-        #: waits in the first.
-        self.coming = [False] * COUNT
         if entry.any:
             self._inherit(entry)
 
@@ -332,8 +324,6 @@ class _Allocator:
                 cost = (max(early, 0) + max(late, 0)) * 16 + k
                 if counts[k] >= _MOST:
                     cost += 1 << 30
-            if due_at == _FAR and self.coming[k]:
-                cost += _INHERITED
             if cost < best_cost:
                 best_cost = cost
                 best = k
