@@ -281,14 +281,14 @@ KNOWN: Final = (
         "a load behind a barrier has the value from before",
         "optimize: load-elimination",
         "stages.optimize.memory.redundancy:_Loads._block",
-        [("if not quiet(i):", "if False:")],
+        [("and not quiet(i):", "and False:")],
         "exchange",
     ),
     Known(
         "a store that a barrier makes seen is dead",
         "optimize: dead-stores",
         "stages.optimize.memory.redundancy:_dead_stores",
-        [("if not quiet(i):", "if False:")],
+        [("and not quiet(i):", "and False:")],
         "exchange",
     ),
 )
