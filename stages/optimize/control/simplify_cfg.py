@@ -143,10 +143,12 @@ def merge_blocks(f: Function, a: Analyses | None = None) -> bool:
 
 def may_merge(f: Function) -> bool:
     """Whether :func:`merge_blocks` would find something."""
-    for before, b in zip(f.blocks, f.blocks[1:], strict=False):
-        if not (before.insts and is_terminator(before.insts[-1])) and b.id not in named_blocks(f):
-            return True
-    return False
+    after = [
+        b.id
+        for before, b in zip(f.blocks, f.blocks[1:], strict=False)
+        if not (before.insts and is_terminator(before.insts[-1]))
+    ]
+    return bool(after) and not named_blocks(f).keys() >= set(after)
 
 
 def _invert(f: Function, ctx: Context) -> None:
