@@ -51,6 +51,7 @@ def read_back(text: str, sources: Sequence[tuple[str, bytes]]) -> list[Finding]:
 
 def _finding(said: list[str], lines: dict[str, list[str]]) -> Finding:
     from stages.parse.explain import column_of, hint_of
+    from stages.parse.sources import judged
 
     text = "\n".join(said)
     m = _LINE.match(text)
@@ -60,7 +61,7 @@ def _finding(said: list[str], lines: dict[str, list[str]]) -> Finding:
     body = lines.get(file, [])
     source = body[number - 1].rstrip("\r") if 0 < number <= len(body) else ""
     column = column_of(message, source) + 1 if source else 0
-    return Finding(m["severity"], message, file, number, column, source, hint_of(message, body, number), text)
+    return Finding(m["severity"], message, file, number, column, source, hint_of(message, body, number, judged), text)
 
 
 def _places(f: Finding) -> dict[str, Any]:

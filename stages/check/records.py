@@ -24,7 +24,7 @@ _TOOLKITS: Final = (0x82, 0x87)  # CUDA_API_VERSION of 13.0 and 13.5
 _ALIGNMENTS: Final = 15  # exponents of the alignment of what a parameter points to
 _SPACES: Final = 5  # state spaces it may point to
 _VRC: Final = 0x80  # VRC_CTA_INIT_COUNT of kernels that allocate tensor memory, or compute there
-_TENSOR_PRODUCTS: Final = frozenset(("UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA"))
+_TENSOR_PRODUCTS: Final = facts.reading("tensor") & facts.writing("tensor") & facts.of_class("utc")
 
 Judge = Callable[[Code], Iterator[str]]
 

@@ -14,8 +14,8 @@ from ir_format import ptx
 from ir_format.model import PT, URZ, Name, Reg
 from ir_format.ptx import PtxInst
 from stages.lower.builder import Builder
-from stages.lower.rules.bulk import Uniform
 from stages.lower.rules.integer import compare
+from stages.lower.uniform_operands import Uniform
 
 #: Instructions whose result depends on nothing but their sources.
 _OF_SOURCES: Final = frozenset(

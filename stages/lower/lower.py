@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ir_format import ptx
 from ir_format.diag import CompileError
+from ir_format.isa import facts
 from ir_format.model import Header, Inst, Module, Param, Unit, Var
 from ir_format.ptx import PtxFunction, PtxInst, PtxLabel, PtxModule, PtxParam, PtxPragma, PtxReloc, PtxUnit, PtxVar
 from ir_format.record import replace
@@ -221,7 +222,7 @@ _USED_BYTES = re.compile(r"used_bytes_mask\s+(0[xX][0-9a-fA-F]+|[1-9]\d*)\s*$")
 
 def _tell_used_bytes(made: list[Inst], mask: int) -> None:
     """Mark a load with the bytes that the program says it needs. One that has become several loads gets no mark."""
-    loads = [i for i in made if i.op in ("LD", "LDG", "LDL", "LDS")]
+    loads = [i for i in made if i.op in facts.loads() and i.op not in facts.having("convergent")]
     if len(loads) == 1:
         loads[0].attrs = {**(loads[0].attrs or {}), "mark": "unused", "mark_value": mask}
 

@@ -9,7 +9,7 @@ from difflib import SequenceMatcher, get_close_matches
 from ir_format.diag import Diagnostic
 from ir_format.framing import MAGIC
 from stages.parse import table
-from stages.parse.hints import allowing, nearest_register, wrong_operand
+from stages.parse.hints import Judge, allowing, nearest_register, wrong_operand
 from stages.parse.sregs import SREGS
 
 _QUOTED = re.compile(r"'([^']+)'")
@@ -21,13 +21,13 @@ _TARGET = re.compile(r"requires \.target (sm_[0-9]+)")
 _MISMATCH = re.compile(r"Arguments mismatch for instruction '([^']+)'")
 
 
-def explain(diagnostics: list[Diagnostic], text: str, filename: str) -> list[Diagnostic]:
+def explain(diagnostics: list[Diagnostic], text: str, filename: str, judge: Judge) -> list[Diagnostic]:
     """The same diagnostics with the source line, a caret and a hint appended to each message."""
     lines = text.split("\n")
-    return [_explain(d, lines, filename) for d in diagnostics]
+    return [_explain(d, lines, filename, judge) for d in diagnostics]
 
 
-def _explain(d: Diagnostic, lines: list[str], filename: str) -> Diagnostic:
+def _explain(d: Diagnostic, lines: list[str], filename: str, judge: Judge) -> Diagnostic:
     extra: list[str] = []
     if d.file == filename and 0 < d.line <= len(lines):
         line = lines[d.line - 1].replace("\t", " ").rstrip("\r")
@@ -36,7 +36,7 @@ def _explain(d: Diagnostic, lines: list[str], filename: str) -> Diagnostic:
         extra.append(f"    --> {d.file}:{d.line}:{column + 1}")
         extra.append(number + line)
         extra.append(" " * (len(number) - 2) + "| " + " " * column + "^")
-    hint = hint_of(d.message, lines, d.line)
+    hint = hint_of(d.message, lines, d.line, judge)
     if hint:
         extra.append(f"        hint: {hint}")
     return d._replace(message="\n".join([d.message, *extra])) if extra else d
@@ -51,7 +51,7 @@ def column_of(message: str, line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def hint_of(message: str, lines: Sequence[str], number: int) -> str:
+def hint_of(message: str, lines: Sequence[str], number: int, judge: Judge) -> str:
     """How the fault in line ``number`` (from 1) of the source may be mended, or ''."""
     if message.startswith("Parsing error near"):
         return _semicolon(lines, number)
@@ -59,7 +59,7 @@ def hint_of(message: str, lines: Sequence[str], number: int) -> str:
         return _other_language(lines)
     line = lines[number - 1] if 0 < number <= len(lines) else ""
     if " not supported on .target" in message and line:
-        return allowing(message, lines, number)
+        return allowing(message, lines, number, judge)
     m = _UNKNOWN_SYMBOL.search(message)
     near = nearest_register(m.group(1), lines) if m else ""
     if near:

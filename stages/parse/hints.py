@@ -4,12 +4,16 @@ this one lacks."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
+from ir_format.diag import Diagnostic
 from stages.parse.sregs import SREGS
+
+#: What the front end says of a program for a target.
+Judge: TypeAlias = Callable[[bytes, str], Sequence[Diagnostic]]
 
 _REG: Final = re.compile(r"\.reg\s+(?:\.v[24]\s+)?\.(\w+)\s+([^;]+);")
 _NAME: Final = re.compile(r"\s*(%?[\w$]+)(?:<(\d+)>)?\s*")
@@ -85,23 +89,22 @@ def _fits(kind: str, wanted: str) -> bool:
     return size == other and ("b" in (kind[0], wanted[0]) or (kind[0] == "f") == (wanted[0] == "f"))
 
 
-def allowing(message: str, lines: Sequence[str], number: int) -> str:
-    """Which other target takes a line that this one refuses: the program is parsed for others until one does."""
+def allowing(message: str, lines: Sequence[str], number: int, judge: Judge) -> str:
+    """Which other target takes a line that this one refuses: ``judge`` is asked about others until one does."""
     if len(lines) > _LONGEST:
         return ""
-    return _allowing(message.partition(" not supported on")[0], "\n".join(lines), number)
+    return _allowing(message.partition(" not supported on")[0], "\n".join(lines), number, judge)
 
 
 @lru_cache(maxsize=64)
-def _allowing(start: str, text: str, number: int) -> str:
+def _allowing(start: str, text: str, number: int, judge: Judge) -> str:
     from ir_format.release import PTX_VERSIONS
-    from stages.parse import parse_sources
 
     newest = max(PTX_VERSIONS)
     newer = re.sub(r"^\s*\.version\s+[\d.]+", f".version {newest[0]}.{newest[1]}", text, count=1, flags=re.M)
     for name in _TARGETS:
         other = re.sub(r"^(\s*\.target\s+)\w+", rf"\g<1>{name}", newer, count=1, flags=re.M)
-        found = parse_sources([("hint.ptx", other.encode("latin-1", "replace"))], name, {})
-        if not any(d.line == number and d.message.startswith(start) for d in found.diagnostics):
+        found = judge(other.encode("latin-1", "replace"), name)
+        if not any(d.line == number and d.message.startswith(start) for d in found):
             return f"{name} has it: .target {name}, and -arch {name} or later" if name[-1] != "a" else f"{name} has it"
     return ""

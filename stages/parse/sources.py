@@ -27,6 +27,11 @@ class ParseResult(NamedTuple):
     diagnostics: list[Diagnostic]
 
 
+def judged(program: bytes, arch: str) -> list[Diagnostic]:
+    """What the front end says of a program for a target."""
+    return parse_sources([("hint.ptx", program)], arch, {}).diagnostics
+
+
 def parse_sources(sources: Sequence[tuple[str, bytes]], arch: str, options: Mapping[str, object]) -> ParseResult:
     """Parses (name, bytes) sources into one module, in order; a function of one may be called from another.
 
@@ -44,7 +49,7 @@ def parse_sources(sources: Sequence[tuple[str, bytes]], arch: str, options: Mapp
         if options.get("explain") and found:
             from stages.parse.explain import explain
 
-            found = explain(found, text, name)
+            found = explain(found, text, name, judged)
         diagnostics.extend(found)
         if parser is not None:
             parsers.append(parser)

@@ -13,9 +13,10 @@ from ir_format.ptx import PtxInst
 from stages.lower.alike import alike, rounds
 from stages.lower.builder import Builder, Rule
 from stages.lower.rules.async_copy import shared_address
-from stages.lower.rules.bulk import Uniform, each_thread, shared_word
+from stages.lower.rules.bulk import each_thread, shared_word
 from stages.lower.rules.integer import add32, logic
 from stages.lower.rules.mbarriers import listed
+from stages.lower.uniform_operands import Uniform
 
 _SIZES = {4: "", 8: ".64", 16: ".128"}
 #: (operation, type) -> modifiers of REDAS.

@@ -18,9 +18,10 @@ from ir_format.model import PT, RZ, UPT, URZ, Imm, Mem, Name, Operand, Reg
 from ir_format.ptx import PtxInst
 from stages.lower.builder import Builder, Rule
 from stages.lower.rules.async_copy import shared_address
-from stages.lower.rules.bulk import Uniform, each_thread, shared_word
+from stages.lower.rules.bulk import each_thread, shared_word
 from stages.lower.rules.integer import Val, add32, compare, logic
 from stages.lower.rules.warpgroup import vector
+from stages.lower.uniform_operands import Uniform
 
 # The allocator's words in its part of reserved shared memory.
 _BARRIER, _PHASE, _COLUMNS, _FIRSTS, _CLOSED = 0x8, 0x10, 0x14, 0x18, 0x1C

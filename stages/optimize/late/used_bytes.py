@@ -13,7 +13,7 @@ from ir_format.isa import facts
 from ir_format.model import ZERO, Function, Inst, Reg
 from stages.optimize.analyses import Analyses
 
-_LOADS: Final = facts.loads().keys() & {"LD", "LDG", "LDL", "LDS"}
+_LOADS: Final = facts.loads().keys() - facts.having("convergent")
 _WIDTHS: Final = (2, 4)
 
 
