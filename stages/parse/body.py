@@ -493,6 +493,7 @@ class Body:
             else:
                 proto_name = s.expect("id")
         s.expect(";")
+        self.fs.named = None  # that a variable is an argument tells nothing of its width
         scope = self.fs.scope
         symbol = lookup(scope, name, self.fs)
         target: Sym | Reg

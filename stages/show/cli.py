@@ -61,5 +61,7 @@ def run(
         sys.stderr.write(f"orias-show: {e}\n")
         raise typer.Exit(2) from None
     except OSError as e:
+        if e.filename is None:  # of standard output
+            raise
         sys.stderr.write(f"orias-show: can't read '{e.filename}': {e.strerror}\n")
         raise typer.Exit(2) from None

@@ -16,7 +16,7 @@ from ir_format.model import Function, Inst, Reg, Unit
 from orchestrator.api import compile_ptx
 from stages.bisect.bisect import bisect
 from stages.bisect.chain import Chain
-from stages.bisect.judges import Judge
+from stages.bisect.judges import CubinJudge
 from stages.bisect.report import report, undefined_by
 from stages.bisect.search import Verdict
 from stages.check.cli import app
@@ -118,7 +118,7 @@ def test_the_pass_that_makes_it_undefined_is_named(monkeypatch: pytest.MonkeyPat
     greedy = next(n + 1 for n, p in enumerate(chain.parts) if p.stage == "regalloc")
     right = {chain.on(n).cubin for n in range(greedy)}
 
-    class Given(Judge):
+    class Given(CubinJudge):
         """As when the value is lost only behind the greedy allocator."""
 
         def __call__(self, cubin: bytes) -> Verdict:
@@ -135,7 +135,7 @@ def test_nothing_is_said_of_sound_code() -> None:
     chain = _chain()
     last = max(n + 1 for n, p in enumerate(chain.parts) if p.stage == "optimize")
 
-    class Never(Judge):
+    class Never(CubinJudge):
         def __call__(self, cubin: bytes) -> Verdict:
             return Verdict.WRONG
 

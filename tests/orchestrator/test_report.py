@@ -58,7 +58,8 @@ def test_the_page_holds_the_whole_story(matmul: Path) -> None:
     assert sum("waits for SB" in r[4] for r in rows) > 3 and sum("stall" in r[4] for r in rows) > 3
     known = {(s, p.name) for s, ps in package.passes().items() for p in ps}
     assert known <= {(p["stage"], p["name"]) for p in data["passes"]}
-    assert {r[0]: r[1] for r in data["resources"]}["registers a thread"] == 36
+    kernel = package.compile("\n".join(source), arch="sm_90").kernels["matmul"]
+    assert {r[0]: r[1] for r in data["resources"]}["registers a thread"] == kernel.registers
     assert any("registers" in o[4] for o in data["occupancy"]) and data["remarks"]
     for p in data["passes"]:  # what a pass did joins the text before it to the text behind it
         if p["state"] > 0:

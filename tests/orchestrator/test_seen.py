@@ -62,7 +62,7 @@ def test_statistics_and_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert unit["stages"][1]["rewrites"] > 0
     assert re.search(r"^stage and pass +time +memory +rewrites  instructions$", said, re.M)
     assert re.search(r"^  combine +\d+\.\d{3} ms +\d+ KB +\d+  \d+ -> \d+$", said, re.M)
-    assert re.search(r"^orias:   optimize +\d+\.\d ms\norias:     guarded-vectors +\d+\.\d ms$", said, re.M)
+    assert re.search(r"^orias:   optimize +\d+\.\d ms\norias:     merge-blocks +\d+\.\d ms$", said, re.M)
     nested(json.loads(trace.read_text())["traceEvents"], {s: [p.name for p in ps] for s, ps in passes.items()})
 
 

@@ -155,7 +155,7 @@ def test_an_interrupt_ends_a_tool_without_a_traceback(tmp_path: Path, name: str,
         ),
         ("STAGE.lower <&-", 1, r"orias-lower: .*\n"),
         ("STAGE.elf <&-", 1, r"orias-elf: .*\n"),
-        ("STAGE.show nosuch", 1, r"orias-show: .*nosuch.*No such file.*\n"),
+        ("STAGE.show nosuch", 2, r"orias-show: .*nosuch.*No such file.*\n"),
     ],
 )
 def test_standard_streams(tmp_path: Path, line: str, code: int, said: str) -> None:
