@@ -174,23 +174,20 @@ def post_dominators(cfg: Cfg) -> list[int]:
 
 
 class DominatorTree:
-    """The tree of immediate dominators (or post-dominators without a virtual exit), which answers in constant time who
-    dominates whom: a block's descendants are one range of numbers."""
+    """The tree of immediate dominators, which answers in constant time who dominates whom: a block's descendants are
+    one range of numbers. ``children``: by position, in reverse postorder; ``order``: reachable positions, each in front
+    of those that it dominates."""
 
-    __slots__ = ("_first", "_last", "order")
+    __slots__ = ("_first", "_last", "children", "order")
 
-    def __init__(self, idom: list[int]) -> None:
-        below: list[list[int]] = [[] for _ in idom]
-        roots = []
-        for pos, above in enumerate(idom):
-            if above == pos:
-                roots.append(pos)
-            elif above >= 0:
-                below[above].append(pos)
+    def __init__(self, cfg: Cfg, idom: list[int]) -> None:
+        self.children: list[list[int]] = [[] for _ in idom]
+        for pos in cfg.rpo[1:]:
+            self.children[idom[pos]].append(pos)
         self._first = [-1] * len(idom)
         self._last = [-1] * len(idom)
-        self.order: list[int] = []  # reachable positions, each in front of those that it dominates
-        work = roots
+        self.order: list[int] = []
+        work = cfg.rpo[:1]
         while work:
             pos = work.pop()
             if pos < 0:
@@ -199,7 +196,7 @@ class DominatorTree:
             self._first[pos] = len(self.order)
             self.order.append(pos)
             work.append(~pos)
-            work.extend(reversed(below[pos]))
+            work.extend(reversed(self.children[pos]))
 
     def dominates(self, upper: int, lower: int) -> bool:
         """Whether ``upper`` dominates ``lower``. A block dominates itself; an unreachable one no other."""
@@ -223,7 +220,7 @@ class Loop:
 def loops(cfg: Cfg, idom: list[int] | None = None) -> list[Loop]:
     """Natural loops, one per header, in order of header position. Cycles with several entries are not reported."""
     idom = dominators(cfg) if idom is None else idom
-    tree = DominatorTree(idom)
+    tree = DominatorTree(cfg, idom)
     latches: dict[int, list[int]] = {}
     for pos in cfg.rpo:
         for succ in cfg.succs[pos]:

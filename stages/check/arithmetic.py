@@ -16,7 +16,7 @@ from ir_format.ptx import Addr, PtxFunction, PtxInst, Reg
 from ir_format.text import print_inst
 from stages.check.launches import Launch
 from stages.check.ptx_uses import defined, used
-from stages.check.sides import interpret, simulate, watching
+from stages.check.sides import interpret, simulate, stores
 from stages.interpret.launch import Module
 
 Arr = NDArray[Any]
@@ -131,20 +131,11 @@ def _told(f: PtxFunction, inst: PtxInst, values: str) -> str:
 
 def machine_code(device: Any, launch: Launch, argument: int, byte: int) -> list[str]:
     """The instructions of a cubin from which the last store to a byte of a buffer has its value, as they stand."""
-    from stages.simulate.image import GLOBAL_BASE
-
-    log: dict[int, int] = {}
-    slots: dict[str, Any] = {}
-    with watching(log, slots):
-        simulate(device, launch)
-    heap = slots.get("heap")
-    if heap is None:
+    stored = stores(device, launch)
+    store = None if stored is None else stored.last(argument, byte)
+    if stored is None or store is None:
         return []
-    slot = 1 + list(launch.buffers).index(argument)
-    store = log.get(heap.starts[slot] - GLOBAL_BASE + byte)
-    if store is None:
-        return []
-    program = slots["program"]
+    program = stored.program
     lines = [_at(program, store)]
     needed = _cells(read_regs(program.inst(store)))
     for index in range(store - 1, max(store - WINDOW, -1), -1):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ir_format.isa import facts
 from ir_format.ptx import PtxInst, PtxUnit
+from ir_format.record import NamedTuple
 from stages.check.launches import Launch
 from stages.interpret.fpu import bound_of
 from stages.interpret.launch import InterpreterError, Module
@@ -155,18 +156,38 @@ def last_store(device: Any, launch: Launch, argument: int, byte: int) -> str:
 
 
 def _last_store(device: Any, launch: Launch, argument: int, byte: int) -> str | None:
+    """Where the last store to a byte stands; None where there was none."""
+    stored = stores(device, launch)
+    if stored is None:
+        return "no store was executed"
+    index = stored.last(argument, byte)
+    return None if index is None else str(stored.program.place(index, launch.entry))
+
+
+class Stores(NamedTuple):
+    """What a launch stored to global memory: the instruction that last wrote each byte, by address."""
+
+    launch: Launch
+    log: dict[int, int]
+    heap: Any
+    program: Any
+
+    def last(self, argument: int, byte: int) -> int | None:
+        """Which instruction last stored to a byte of a buffer; None where none did."""
+        from stages.simulate.image import GLOBAL_BASE
+
+        slot = 1 + list(self.launch.buffers).index(argument)
+        return self.log.get(self.heap.starts[slot] - GLOBAL_BASE + byte)
+
+
+def stores(device: Any, launch: Launch) -> Stores | None:
+    """Run a launch and keep its stores; None where nothing was stored at all."""
     log: dict[int, int] = {}
     slots: dict[str, Any] = {}
     with watching(log, slots):
         simulate(device, launch)
     heap = slots.get("heap")
-    if heap is None:
-        return "no store was executed"
-    from stages.simulate.image import GLOBAL_BASE
-
-    slot = 1 + list(launch.buffers).index(argument)
-    index = log.get(heap.starts[slot] - GLOBAL_BASE + byte)
-    return None if index is None else str(slots["program"].place(index, launch.entry))
+    return None if heap is None else Stores(launch, log, heap, slots["program"])
 
 
 def approximates(unit: PtxUnit) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ir_format.flow import Cfg, Liveness, build_cfg, dominators, liveness
+from ir_format.flow import Cfg, DominatorTree, Liveness, build_cfg, dominators, liveness
 from ir_format.hazards import hazards
 from ir_format.model import Function, Unit
 from stages.analysis.register_limits import register_limit
@@ -24,7 +24,7 @@ ALL: Final = FLOW | {"live", "short", "values"}
 class Analyses:
     """The analyses of one function. ``webs``: what SSA form knows, None outside of it."""
 
-    __slots__ = ("_cfg", "_idom", "_live", "_short", "_values", "_writes", "ctx", "f", "swept", "unit", "webs")
+    __slots__ = ("_cfg", "_idom", "_live", "_short", "_tree", "_values", "_writes", "ctx", "f", "swept", "unit", "webs")
 
     def __init__(self, f: Function, unit: Unit, ctx: Context) -> None:
         self.f = f
@@ -35,6 +35,7 @@ class Analyses:
         self._writes: bytearray | None = None
         self._cfg: Cfg | None = None
         self._idom: list[int] | None = None
+        self._tree: DominatorTree | None = None
         self._live: Liveness | None = None
         self._short: dict[int, int] | None = None
         self._values: Values | None = None
@@ -72,6 +73,13 @@ class Analyses:
         return self._idom
 
     @property
+    def tree(self) -> DominatorTree:
+        """The dominator tree; right as long as :attr:`idom` is."""
+        if self._tree is None:
+            self._tree = DominatorTree(self.cfg, self.idom)
+        return self._tree
+
+    @property
     def written_again(self) -> bytearray:
         """1 for every register some lane of which is written in more than one place (:func:`written_again`)."""
         if self._writes is None or len(self._writes) != len(self.f.vregs) + 1:
@@ -90,7 +98,7 @@ class Analyses:
     def values(self) -> Values:
         """Which registers are values, their definitions, how often they are read."""
         if self._values is None:
-            self._values = Values(self.f, self.webs, self.cfg, self.idom)
+            self._values = Values(self.f, self.webs, self.cfg, self.tree)
         return self._values
 
     @property
@@ -107,7 +115,7 @@ class Analyses:
         if "cfg" not in kept:
             self._cfg = None
         if "idom" not in kept:
-            self._idom = None
+            self._idom = self._tree = None
         if "live" not in kept:
             self._live = None
         if "short" not in kept:

@@ -12,6 +12,7 @@ from typing import Final
 
 from ir_format.flow import (
     Cfg,
+    DominatorTree,
     build_cfg,
     dominators,
     is_guarded,
@@ -69,20 +70,14 @@ class Values:
     definition or lost a reader, ``rewritten`` identities of instructions that became others."""
 
     def __init__(
-        self, func: Function, webs: Webs | None = None, cfg: Cfg | None = None, idom: list[int] | None = None
+        self, func: Function, webs: Webs | None = None, cfg: Cfg | None = None, tree: DominatorTree | None = None
     ) -> None:
         self.func = func
         self.cfg = build_cfg(func) if cfg is None else cfg
-        self.idom = dominators(self.cfg) if idom is None else idom
         self.web = list(range(len(func.vregs)))
         if webs is not None:
             self.web[: webs.count] = webs.top
-        self.children: list[list[int]] = [[] for _ in func.blocks]
-        for pos in self.cfg.rpo[1:]:
-            self.children[self.idom[pos]].append(pos)
-        self.enter = [0] * len(func.blocks)
-        self.leave = [0] * len(func.blocks)
-        self._number()
+        self.tree = DominatorTree(self.cfg, dominators(self.cfg)) if tree is None else tree
         self.value = bytearray(b"\1" * len(func.vregs))
         self.defs: dict[Cell, Inst] = {}
         self.place: dict[Cell, int] = {}
@@ -92,28 +87,9 @@ class Values:
         self.rewritten: set[int] = set()
         self._scan()
 
-    def _number(self) -> None:
-        clock = 0
-        if not self.cfg.rpo:
-            return
-        stack: list[tuple[int, int]] = [(self.cfg.rpo[0], 0)]
-        self.enter[self.cfg.rpo[0]] = 0
-        while stack:
-            pos, at = stack.pop()
-            if at == 0:
-                clock += 1
-                self.enter[pos] = clock
-            kids = self.children[pos]
-            if at < len(kids):
-                stack.append((pos, at + 1))
-                stack.append((kids[at], 0))
-            else:
-                clock += 1
-                self.leave[pos] = clock
-
     def dominates(self, upper: int, lower: int) -> bool:
         """Whether block position ``upper`` dominates ``lower``."""
-        return self.enter[upper] <= self.enter[lower] and self.leave[lower] <= self.leave[upper]
+        return self.tree.dominates(upper, lower)
 
     def _scan(self) -> None:
         value, defs, place, uses = self.value, self.defs, self.place, self.uses

@@ -50,7 +50,8 @@ def test_the_tree_agrees_with_the_definition() -> None:
     for _ in range(60):
         count = draw.randrange(1, 14)
         succs = [tuple(sorted({draw.randrange(count) for _ in range(draw.randrange(3))})) for _ in range(count)]
-        tree = DominatorTree(dominators(_graph(succs)))
+        graph = _graph(succs)
+        tree = DominatorTree(graph, dominators(graph))
         reached = _reached(succs, -1)
         for upper in reached:
             cut = reached - _reached(succs, upper)

@@ -55,7 +55,7 @@ class Flow:
                 self.depth[x] = self.depth[self.idom[x]] + 1
         self.exit_only = [_ends_thread(b) for b in fn.blocks]
         self.leaves = [_ends_soon(b) for b in fn.blocks]
-        self._tree = DominatorTree(self.idom)
+        self._tree = DominatorTree(self.cfg, self.idom)
         self._find_dead_ends()
 
     def dominates(self, a: int, b: int) -> bool:

@@ -17,7 +17,6 @@ from typing import Final
 
 from ir_format.flow import (
     Cfg,
-    DominatorTree,
     Loop,
     is_guarded,
     loop_depths,
@@ -101,7 +100,7 @@ class _Paths:
         self.a = a
         self.loops: list[Loop] | None = None
         self.idom = a.idom
-        self.tree = DominatorTree(a.idom)
+        self.tree = a.tree
         self.level = [0] * len(f.blocks)
         self.exit = [-1] * len(f.blocks)  # level of the nearest dominator, itself apart, behind which threads may end
         for pos in a.cfg.rpo[1:]:
@@ -188,7 +187,7 @@ def _cheap(f: Function, a: Analyses) -> bool:
     for n, loop in enumerate(loops(cfg, idom)):
         for pos in loop.body:
             inside[pos].add(n)
-    tree = DominatorTree(idom)
+    tree = a.tree
     between = _Between(f, cfg)
     before: dict[Place, list[Inst]] = {}
     gone: set[int] = set()

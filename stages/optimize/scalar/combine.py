@@ -224,7 +224,7 @@ class Combiner:
             marks.append(len(self.pending))
             self._block(pos, fresh)
             todo.append(("leave", pos))
-            todo += [("enter", c) for c in reversed(v.children[pos])]
+            todo += [("enter", c) for c in reversed(v.tree.children[pos])]
         if self.retired:
             for b in self.func.blocks:
                 b.insts = [i for i in b.insts if id(i) not in self.retired]

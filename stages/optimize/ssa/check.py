@@ -14,7 +14,7 @@ def faults(f: Function, webs: Webs) -> list[str]:
     once. Opaque registers have no web and no rule."""
     found: list[str] = []
     cfg = build_cfg(f)
-    tree = DominatorTree(dominators(cfg))
+    tree = DominatorTree(cfg, dominators(cfg))
     made: dict[Cell, tuple[int, int]] = {}
     members = {v for v in range(webs.count) if webs.shared[v]}
     twice: set[int] = set()
