@@ -52,7 +52,7 @@ def run(
         typer.Option(
             "--order",
             help=(
-                "how warps go on, each for itself: far, back, parts, random, starve; all: in every one, "
+                "the order in which warps run, each by itself: far, back, parts, random, starve; all: every order, "
                 "results compared"
             ),
         ),
@@ -60,7 +60,7 @@ def run(
     progress: Annotated[
         bool,
         typer.Option(
-            "--progress", help="a warp never stands still at BSYNCs: threads there go on (ptxas's code needs it)"
+            "--progress", help="a warp never blocks at BSYNCs: threads that wait there continue (ptxas's code needs it)"
         ),
     ] = False,
     cycles: Annotated[
@@ -149,7 +149,7 @@ def _execute(
 
         sys.stdout.write(report(result.cycles))
     if result.advanced:
-        sys.stdout.write(f"{result.advanced} times a warp stood still, and threads were let go from a BSYNC\n")
+        sys.stdout.write(f"{result.advanced} times a warp was blocked, and threads were released from a BSYNC\n")
     for race in result.races:
         sys.stdout.write(f"{race.text}\n")
     for text in result.hazards:
@@ -166,7 +166,8 @@ def _execute(
 
 
 def _orders(device: Any, what: tuple[Any, ...], values: list[Any], options: dict[str, Any]) -> list[str]:
-    """The launch on copies of its arguments in every order; where it ends otherwise than in the machine's own."""
+    """Run the launch on copies of its arguments in every order; report where the results differ from the machine's
+    own."""
     import numpy as np
 
     from stages.simulate.machine import SimError

@@ -76,8 +76,8 @@ _NUMBERS: Final = ("box", "dims", "strides", "steps")
 def parse_map(text: str, generator: np.random.Generator) -> tuple[bytes, dict[int, NDArray[Any]]]:
     """A tensor map, ``ARRAY,NAME=VALUE,...``: ARRAY is FILE.npy or ``TYPE[ROWSxCOLUMNS]=FILL``, whose last extent is
     the innermost dimension. ``box=``, ``dims=``, ``strides=`` (bytes, without the innermost), ``steps=``: numbers with
-    x between, innermost first; ``swizzle=`` 32, 64 or 128; ``type=`` the element type, where it is not the array's;
-    ``nan``: what lies outside is NaN. Raises :class:`ArgError`."""
+    x between, innermost first; ``swizzle=`` 32, 64 or 128; ``type=`` the element type, if it is not the array's;
+    ``nan``: elements out of bounds read as NaN. Raises :class:`ArgError`."""
     from stages.simulate.tensor_maps import MapError, tensor_map
 
     first, *options = text.split(",")
@@ -113,7 +113,7 @@ def parse_map(text: str, generator: np.random.Generator) -> tuple[bytes, dict[in
     try:
         return tensor_map(array, given.pop("box"), **given)
     except MapError as e:
-        raise ArgError(f"a tensor map can't be: {e}") from None
+        raise ArgError(f"not a valid tensor map: {e}") from None
 
 
 def parse_arg(text: str, generator: np.random.Generator) -> Any:

@@ -1,7 +1,7 @@
 """From one decoded instruction to one closure: operand access, guards, writes.
 
-``build(inst, context)`` looks the opcode up in the table of its family; the entry gets a :class:`Build` and returns
-``run(view, m)`` that executes the instruction for lanes ``m`` (None = all) of a view.
+``build(inst, context)`` looks the opcode up in the table of its family. The entry gets a :class:`Build` and returns
+``run(view, m)``, which executes the instruction for lanes ``m`` (None = all) of a view.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Unsupported(Exception):
 
 
 class Context:
-    """What instructions of a launch share: registers, banks, memories (see :mod:`device`)."""
+    """What the instructions of a launch share: registers, banks, memories (see :mod:`device`)."""
 
     __slots__ = ("banks", "code", "copies", "flight", "kernel", "lanes", "launch", "memory", "sm", "tensor", "watcher")
 
@@ -44,9 +44,9 @@ class Context:
         watcher: Any = None,
     ) -> None:
         self.watcher = watcher
-        self.tensor: Any = None  # tensor memory, where there is any
-        self.copies: Any = None  # the same for copies of the copy unit
-        self.flight: Any = None  # products of warpgroups under way, where they are not made at once
+        self.tensor: Any = None  # tensor memory, if any
+        self.copies: Any = None  # the same for copies of the bulk-copy unit
+        self.flight: Any = None  # products of warpgroups in flight, unless products are computed at once
         self.lanes = lanes
         self.kernel = kernel
         self.sm = sm
@@ -144,7 +144,7 @@ class Build:
         return row
 
     def pdst(self, index: int) -> int:
-        """The row of the index-th predicate destination, the sink where the instruction has none."""
+        """The row of the index-th predicate destination, or the sink if the instruction has none."""
         return self.pout(self.pd[index]) if index < len(self.pd) else P_SINK
 
     def dst(self, part: int = 0) -> int:
@@ -208,7 +208,7 @@ class Build:
             if self.inst.op in ("SEL", "USEL"):
                 value = (value & 0x1FFFFFFFF) - (
                     (value & 0x100000000) << 1
-                )  # a 33-bit field (measured: SEL.64 -1 beside 0xffffffff)
+                )  # a 33-bit field (measured: SEL.64 has both -1 and 0xffffffff)
             elif self.inst.op not in ("MOV", "UMOV") and not (self.inst.op in ("IMAD", "UIMAD") and "U32" in self.mods):
                 value = (value & 0xFFFFFFFF) - (
                     (value & 0x80000000) << 1
@@ -247,7 +247,7 @@ class Build:
         return get
 
     def high64(self, op: Operand) -> Get:
-        """The upper word of a double of which the instruction names that word alone, with sign flags of the double."""
+        """The upper word of a double when the instruction names only that word, with the double's sign flags."""
         at = self.row(op)
         flags = flags_of(op)
         keep, flip = u32(0x7FFFFFFF if flags & ABS else 0xFFFFFFFF), u32(0x80000000 if flags & NEG else 0)
@@ -264,7 +264,7 @@ class Build:
         return lambda v: v.P[at]
 
     def psrc(self, index: int, default: bool) -> Get:
-        """The index-th predicate source; ``default`` where the instruction has none."""
+        """The index-th predicate source; ``default`` if the instruction has none."""
         if index < len(self.ps):
             return self.p(self.ps[index])
         if default:
@@ -272,7 +272,7 @@ class Build:
         return lambda v: np.logical_not(v.P[PT_ROW])
 
     def pconst(self, index: int) -> bool | None:
-        """True or False where the index-th predicate source is PT or !PT (or absent: False), else None."""
+        """True or False if the index-th predicate source is PT or !PT (or absent: False), else None."""
         if index >= len(self.ps):
             return False
         op = self.ps[index]
@@ -361,7 +361,7 @@ Builder = Callable[[Build], InstFn]
 
 
 def is_uniform(inst: Inst) -> bool:
-    """Does the instruction belong to the uniform datapath (all operands of the warp)?"""
+    """Does the instruction run in the uniform datapath (all its operands are per warp)?"""
     return inst.op.startswith("U") and all(
         not (isinstance(o, Reg) and o.file in ("R", "P") and o.num != ZERO) for o in (*inst.dsts, *inst.srcs)
     )
@@ -378,7 +378,7 @@ def guarded(inst: Inst, run: InstFn, b: Build) -> InstFn:
     get = b.p(guard)
     if any(
         isinstance(o, Reg) and (o.file, o.num) == (guard.file, guard.num) for o in inst.dsts
-    ):  # the lanes are those of before, also for a second result
+    ):  # the lanes from before the instruction, also for a second result
         before = get
         get = lambda v: before(v).copy()  # noqa: E731
 

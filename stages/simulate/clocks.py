@@ -1,17 +1,16 @@
-"""Who knows what of whom: vector clocks of the resident threads, kept small.
+"""Vector clocks of the resident threads: what each thread knows of the others. Kept small.
 
-Each thread ("lane") has a clock of its own that advances whenever others may learn of what it did. What a lane knows
-of all others is a row of clocks; lanes that met
-at a barrier share one row. Knowledge among the lanes of one warp stands in a matrix beside it, since they part and
-meet far more often. The last column of a
-row stands for all lanes of earlier sets of blocks, by the number of the set.
+Each thread ("lane") has its own clock, which advances whenever other threads may learn of what it did. What a lane
+knows of all others is a row of clocks; lanes that met at a barrier share one row. What lanes of one warp know of each
+other is kept in a separate matrix, because they diverge and converge far more often. The last column of a row covers
+all lanes of earlier sets of blocks, by the number of the set.
 
-Edges: threads that meet at a convergence barrier, WARPSYNC or a barrier of the block know all that each other knew;
-an instruction that a group executes
-together comes behind all that the group did; a fence followed by a strong write or an atomic publishes (to the place
-written) what the thread knew at the fence, and what other threads that it knows of had fenced; who
-reads there with a strong read or an atomic has *heard* it, and knows it when it has emptied L1 (CCTL.IVALL), within a
-block from its next fence on. Barrier objects publish and tell at once.
+Edges of happens-before: threads that meet at a convergence barrier, WARPSYNC or a barrier of the block know all that
+the others knew. An instruction that a group executes together comes after all that the group did. A fence followed by
+a strong write or an atomic publishes, at the address written, what the thread knew at the fence and what other threads
+that it knows of had fenced. A thread that reads this address with a strong read or an atomic has *heard* it; it knows
+it once it has invalidated L1 (CCTL.IVALL), or within a block from its next fence on. Barrier objects publish and tell
+at once.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ import numpy as np
 from stages.simulate.arr import Arr
 
 u32, i64 = np.uint32, np.int64
-#: Places in memory whose knowledge is kept; beyond that the oldest ones are forgotten together with a common row that
-#: stands for them all.
+#: Number of addresses whose knowledge is kept. Beyond it the oldest are forgotten; one common row then represents
+#: all of them.
 PLACES: Final = 4096
 
 
@@ -42,8 +41,8 @@ class Clocks:
         self.fenced: Arr = np.zeros(lanes, u32)  # its clock then; 0: no fence yet
         self.fenced_near: Arr = np.zeros((lanes, 32), u32)
         self.own: Arr = np.ones(lanes, u32)
-        self.near: Arr = np.zeros((lanes // 32, 32, 32), u32)  # [warp, lane, other lane]
-        self.here: Arr = np.zeros(lanes + 1, np.bool_)  # the groups that execute now
+        self.in_warp: Arr = np.zeros((lanes // 32, 32, 32), u32)  # [warp, lane, other lane]
+        self.executing: Arr = np.zeros(lanes + 1, np.bool_)  # lanes of the groups that execute now
         self.places: dict[Hashable, Arr] = {}
         self.forgotten: Arr | None = None
         self.fences = False
@@ -79,50 +78,50 @@ class Clocks:
     # --- order ---
 
     def before(self, lanes: Arr, clocks: Arr, now: Arr) -> tuple[Arr, Arr]:
-        """Whether what ``lanes`` did at ``clocks`` comes before what ``now`` do; and whether it does if what was
-        heard without a fence counts."""
+        """Whether the accesses of ``lanes`` at ``clocks`` come before those of ``now``; and whether they would if what
+        was heard without a fence counted."""
         warp, mine = lanes >> 5, now >> 5
         near = warp == mine
-        known = (lanes == now) | (near & self.here[lanes])
-        known |= near & (self.near[mine, now & 31, lanes & 31] >= clocks)
+        known = (lanes == now) | (near & self.executing[lanes])
+        known |= near & (self.in_warp[mine, now & 31, lanes & 31] >= clocks)
         known |= self.table[self.knows[now], lanes] >= clocks
         return known, known | (self.table[self.heard[now], lanes] >= clocks)
 
     # --- events; ``lanes``: numbers ---
 
     def part(self, lo: int, mask: Arr) -> None:
-        """A group parts: until now each has seen what the others did."""
+        """A group diverges: up to here each lane has seen what the others did."""
         warps = slice(lo // 32, lo // 32 + len(mask) // 32)
         some = mask.reshape(-1, 32)
         own = self.own[lo : lo + len(mask)]
-        near = self.near[warps]
+        near = self.in_warp[warps]
         np.copyto(near, np.broadcast_to(own.reshape(-1, 1, 32), near.shape), where=some[:, :, None] & some[:, None, :])
         own[mask] += u32(1)
 
     def meet(self, lo: int, mask: Arr) -> None:
-        """Lanes of each warp go on as one group."""
+        """Lanes of each warp continue as one group."""
         some = mask.reshape(-1, 32)
         for w in np.flatnonzero(some.any(axis=1)):
             warp = lo // 32 + int(w)
             lanes = 32 * warp + np.flatnonzero(some[w])
-            near = self.near[warp]
+            near = self.in_warp[warp]
             near[some[w]] = near[some[w]].max(axis=0)
             self.share(lanes)
 
     def share(self, lanes: Arr) -> None:
-        """These lanes know from now on what each of them does."""
+        """From here on each of these lanes knows what the others did."""
         for column in (self.knows, self.heard):
             ids = column[lanes]
             if (ids != ids[0]).any():
                 column[lanes] = self.row(self.union(column, lanes))
 
     def gather(self, known: tuple[Arr, Arr] | None, lanes: Arr) -> tuple[Arr, Arr]:
-        """What lanes that arrive at a barrier bring to it, with what others brought."""
+        """What the lanes that arrive at a barrier know, joined with what earlier arrivals knew."""
         fresh = self.union(self.knows, lanes).copy()
         for warp in np.unique(lanes >> 5):
             mine = lanes[lanes >> 5 == warp]
             part = fresh[32 * warp : 32 * warp + 32]
-            np.maximum(part, self.near[warp, mine & 31].max(axis=0), out=part)
+            np.maximum(part, self.in_warp[warp, mine & 31].max(axis=0), out=part)
         fresh[lanes] = np.maximum(fresh[lanes], self.own[lanes])
         self.own[lanes] += u32(1)
         heard = self.union(self.heard, lanes)
@@ -131,7 +130,7 @@ class Clocks:
         return np.maximum(known[0], fresh), np.maximum(known[1], heard)
 
     def learn(self, known: tuple[Arr, Arr], lanes: Arr) -> None:
-        """Lanes that go on behind a barrier."""
+        """Lanes released from a barrier learn what the arrivals knew."""
         self.knows[lanes] = self.row(known[0])
         self.heard[lanes] = self.row(known[1]) if known[1].any() else 0
 
@@ -140,12 +139,12 @@ class Clocks:
         known[0][lanes] = np.maximum(known[0][lanes], self.own[lanes])
 
     def groups(self, lanes: Arr) -> list[Arr]:
-        """The groups that execute now of the warps of these lanes."""
-        return [32 * w + np.flatnonzero(self.here[32 * w : 32 * w + 32]) for w in np.unique(lanes >> 5)]
+        """The groups that execute now in the warps of these lanes."""
+        return [32 * w + np.flatnonzero(self.executing[32 * w : 32 * w + 32]) for w in np.unique(lanes >> 5)]
 
     def fence(self, lanes: Arr, publishes: bool, acquires: bool) -> None:
-        """A fence of these lanes: what they heard is known (``acquires``); what they know can be published
-        (``publishes``)."""
+        """A fence of these lanes. ``acquires``: they know from here on what they heard; ``publishes``: what they know
+        can be published."""
         if acquires and self.heard[lanes].any():
             for group in self.groups(lanes):
                 if self.heard[group].any():
@@ -163,13 +162,12 @@ class Clocks:
     def present(self, lanes: Arr) -> Arr:
         """What lanes know of their warps now: a row of 32 for each."""
         warp = lanes >> 5
-        out = self.near[warp, lanes & 31]
-        own, here = self.own.reshape(-1, 32)[warp], self.here[: self.n].reshape(-1, 32)[warp]
+        out = self.in_warp[warp, lanes & 31]
+        own, here = self.own.reshape(-1, 32)[warp], self.executing[: self.n].reshape(-1, 32)[warp]
         return np.asarray(np.where(here, np.maximum(out, own), out))
 
     def publish(self, key: Hashable, lane: int, whole: bool) -> None:
-        """A lane writes a place that others read to learn of it; ``whole``: without needing a fence (barrier
-        objects)."""
+        """A lane writes an address from which others learn. ``whole``: no fence is needed (barrier objects)."""
         if not whole and not self.fences:
             return
         near = slice(32 * (lane >> 5), 32 * (lane >> 5) + 32)
@@ -192,7 +190,7 @@ class Clocks:
             np.maximum(there, now, out=there)
 
     def hear(self, key: Hashable, lanes: Arr, at_once: bool) -> None:
-        """Lanes read a place; ``at_once``: no fence is needed to know."""
+        """Lanes read an address; ``at_once``: they know without a fence."""
         row = self.places.get(key, self.forgotten)
         if row is None:
             return
@@ -204,7 +202,7 @@ class Clocks:
                     column[group] = self.row(np.maximum(have, row))
 
     def next_set(self, number: int, lanes: int) -> Clocks:
-        """The clocks of the next set of blocks: places remember that they were told of by set ``number``."""
+        """The clocks of the next set of blocks; the addresses remember that set ``number`` wrote them."""
         fresh = Clocks(lanes)
         for key, row in self.places.items():
             if isinstance(key, tuple) and key[0] == "global":

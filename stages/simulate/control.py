@@ -1,6 +1,7 @@
 """Control flow: branches, calls, convergence barriers, CTA barriers, exits.
 
-A control instruction gets the machine and the bundle; it moves the bundle and says whether the same bundle goes on.
+A control instruction gets the machine and the bundle. It moves the bundle and returns whether the same bundle
+continues.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from stages.simulate.state import B_WARPSYNC, EXITED, SINK, ballot, spread, warp
 u32, u64 = np.uint32, np.uint64
 CtlBuilder = Callable[[Build], CtlFn]
 Who = Callable[[Bundle], "Arr | None"]
-#: YIELDs of a spinning bundle after which lanes that wait for it are let go.
+#: After this many YIELDs of a spinning bundle the lanes that wait for it are released.
 PATIENCE: Final = 512
 
 
@@ -74,8 +75,8 @@ def target_of(b: Build) -> int:
 
 
 def bra(b: Build) -> CtlFn:
-    """Branch; .DIV branches where the warp's group is not the whole mask, .CONV where it is; .U (uniform) is a
-    promise."""
+    """Branch. .DIV branches if the warp's active group is not the whole mask, .CONV if it is; .U promises
+    uniformity."""
     b.only("U", "DIV", "CONV", "INC", "DEC", "ANY", "ALL")
     target = target_of(b)
     if "ANY" in b.mods or "ALL" in b.mods:
@@ -91,7 +92,7 @@ def bra(b: Build) -> CtlFn:
 
 
 def _branch(machine: Machine, bundle: Bundle, taken: Arr, target: int) -> bool:
-    """The lanes ``taken``, which may be none or all of the bundle, go to ``target``."""
+    """Move the lanes ``taken`` (none, some or all of the bundle) to ``target``."""
     n = int(count(taken))
     if n == 0:
         bundle.pc += 1
@@ -103,7 +104,7 @@ def _branch(machine: Machine, bundle: Bundle, taken: Arr, target: int) -> bool:
 
 
 def _bra_vote(b: Build, target: int, every: bool) -> CtlFn:
-    """A branch that the lanes of a warp take together: if the guard is true in any (.ALL: in each) of them."""
+    """A branch that the lanes of a warp take together: if the guard is true in any lane (.ALL: in every lane)."""
     who = condition(b)
 
     def run(machine: Machine, bundle: Bundle) -> bool:
@@ -130,8 +131,8 @@ def _bra_div(b: Build, target: int) -> CtlFn:
         else:
             wanted = spread(want(view)[::32])
         alive = ~view.P[EXITED]
-        # ptxas asks so whether all have one mask: the warp branches where some do not ask (else groups of several masks
-        # would go on as one)
+        # ptxas tests with this branch whether all lanes have the same mask: the warp branches if some lane is not
+        # active (otherwise groups with several masks would continue as one)
         if asked is not None and not converged:
             return _branch(machine, bundle, act & warp_any(wanted & alive & ~asked), target)
         divergent = warp_any(wanted & alive & ~act)
@@ -171,7 +172,7 @@ def indirect(b: Build) -> CtlFn:
 
 
 def call(b: Build) -> CtlFn:
-    """CALL: the return address is in a register already (NOINC); only the jump remains. Driver functions run here."""
+    """CALL. NOINC: the return address is already in a register, so only the jump remains. Driver functions run here."""
     registers = [o for o in b.s if isinstance(o, Reg)]
     if any(isinstance(o, Sym) for o in b.inst.srcs):
         raise b.refuse("unresolved symbol")
@@ -263,7 +264,7 @@ def bssy(b: Build) -> InstFn:
 
 
 def bsync(b: Build) -> CtlFn:
-    """Wait for the members that still live."""
+    """Wait for the members that have not exited."""
     k = _barrier_number(b)
     firm = "RECONVERGENT" in b.mods or "RELIABLE" in b.mods
 
@@ -331,14 +332,14 @@ def bmov(b: Build) -> InstFn:
 
 
 def yield_(b: Build) -> CtlFn:
-    """A hint to switch; what it promises is progress of lanes that wait at a plain convergence barrier for this
+    """A hint to switch warps. It guarantees progress of lanes that wait at a plain convergence barrier for this
     bundle."""
 
     def run(machine: Machine, bundle: Bundle) -> bool:
         bundle.pc += 1
         if not any(machine.waiting):
             return True
-        bundle.yields += 1  # starts at 0 whenever lanes join or part
+        bundle.yields += 1  # starts at 0 whenever lanes converge or diverge
         if bundle.yields % PATIENCE:
             return True
         return not machine.loosen(bundle)
@@ -347,9 +348,9 @@ def yield_(b: Build) -> CtlFn:
 
 
 def warpsync(b: Build) -> CtlFn:
-    """Wait for the lanes of the mask; they go on as one group. .COLLECTIVE: the same, for one collective instruction.
-    .EXCLUSIVE: and without others that are here with them (ptxas puts it in front of REDUX with a mask in a register,
-    where lanes of several masks may have come together: sm_80 to sm_89)."""
+    """Wait for the lanes of the mask; they continue as one group. .COLLECTIVE: the same, for one collective
+    instruction. .EXCLUSIVE: lanes outside the mask that are here too are split off. (sm_80 to sm_89: ptxas puts it in
+    front of REDUX with a mask in a register, where lanes with several masks may have converged.)"""
     b.only("ALL", "COLLECTIVE", "EXCLUSIVE")
     exclusive = "EXCLUSIVE" in b.mods or "COLLECTIVE" in b.mods
     values = [o for o in b.s if isinstance(o, (Reg, Imm))]
@@ -380,8 +381,8 @@ def warpsync(b: Build) -> CtlFn:
 # --- CTA barriers ----------------------------------------------------------------------------------------------
 
 
-def _unlike(get: Get, bundle: Bundle) -> Arr | None:
-    """Lanes whose operand of a barrier is that of the first, where others, of other warps, have another."""
+def _same_operand(get: Get, bundle: Bundle) -> Arr | None:
+    """The lanes whose barrier operand equals the first lane's, if lanes of other warps have another value."""
     values, mask = get(bundle.view), bundle.mask()
     like = mask & (values == values[int(mask.argmax())])
     if count(like) == bundle.active:
@@ -396,7 +397,7 @@ def _uniform_value(get: Get, bundle: Bundle) -> int:
 
 
 def _take(machine: Machine, bundle: Bundle, some: Arr) -> Bundle:
-    """Lanes ``some`` (not all) of a bundle as one of its own; the rest is another, in front of the same instruction."""
+    """Split lanes ``some`` (not all) into a bundle of their own; the rest stays in front of the same instruction."""
     rest = bundle.mask() & ~some
     machine.retire(bundle)
     machine.inherit(machine.spawn(bundle.view.lo, rest, bundle.pc), bundle)
@@ -417,7 +418,7 @@ def bar(b: Build) -> CtlFn:
     expected = b.u(counts[0]) if counts else None
     if (
         counts and isinstance(counts[0], Reg) and counts[0] == values[0]
-    ):  # one register for both: number below, count above (measured)
+    ):  # one register holds both: the number in the lower half, the count in the upper (measured)
         packed = b.u(counts[0])
         number, expected = (lambda v: packed(v) & u32(0xF)), (lambda v: packed(v) >> u32(16))
     waits = "ARV" not in b.mods
@@ -443,8 +444,8 @@ def bar(b: Build) -> CtlFn:
                 return True
             return machine.split(bundle, mask, bundle.pc)
         for get in (number, expected):
-            like = _unlike(get, bundle) if get is not None else None
-            if like is not None:  # these now, the others when their turn comes
+            like = _same_operand(get, bundle) if get is not None else None
+            if like is not None:  # these lanes now, the others at their turn
                 some = _take(machine, bundle, like)
                 return run(machine, some) and False
         which = _uniform_value(number, bundle) if number is not None else 0
@@ -476,7 +477,7 @@ def silent(b: Build) -> InstFn:
 
 
 def register_count(b: Build) -> InstFn:
-    """USETMAXREG: a request for registers is granted at once; how many a warp has is not followed."""
+    """USETMAXREG: a request for registers is granted at once; the simulator does not count registers of a warp."""
     b.only("TRY_ALLOC", "DEALLOC", "CTAPOOL")
     got = b.pdst(0)
     return lambda v, m: put(v.P[got], np.ones(1, np.bool_), m)

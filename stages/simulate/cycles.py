@@ -1,9 +1,9 @@
-"""An estimate of issue cycles: where the warps' time goes, by instruction and PTX line.
+"""An estimate of issue cycles: where warps spend their time, by instruction and PTX line.
 
-The strict machine tells when each instruction of each bundle issues; the gap since the previous issue is charged to the
-instruction that waited, split by cause: the stall count of the instruction before, or scoreboards. Warps are taken as
-if alone on their scheduler, so the sum is an upper estimate of latency-bound time, not a prediction; it is the same
-model for every compiler's code.
+The strict machine reports when each instruction of each bundle issues. The gap since the previous issue is charged to
+the instruction that waited, split by cause: the previous instruction's stall count, or scoreboards. Each warp counts
+as if it were alone on its scheduler, so the sum is an upper estimate of latency-bound time, not a prediction. The model
+is the same for every compiler's code.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 
 class Profile:
-    """Counts by instruction number: [warp issues, cycles of stall counts, cycles of scoreboard waits]. ``acted``: those
-    issued for a lane at least; ``shortest``: least wait of one issue."""
+    """Counts by instruction number: [warp issues, cycles of stall counts, cycles of scoreboard waits]. ``acted``:
+    issues with at least one active lane; ``shortest``: the shortest wait of any issue."""
 
     __slots__ = ("acted", "counts", "longest", "shortest")
 
@@ -24,7 +24,7 @@ class Profile:
         self.shortest: dict[int, int] = {}
 
     def issued(self, pc: int, warps: int, stall: int, waited: int, clock: int, acts: bool = True) -> None:
-        """One instruction issued for ``warps`` warps; ``acts``: its guard is true for a lane."""
+        """One instruction issued for ``warps`` warps; ``acts``: its guard is true in some lane."""
         if acts:
             self.acted.add(pc)
         if waited < self.shortest.get(pc, 1 << 60):
@@ -39,7 +39,7 @@ class Profile:
             self.longest = clock
 
     def table(self, program: Any) -> dict[str, object]:
-        """Plain values for :func:`report`: one row an instruction, one a PTX line."""
+        """Plain values for :func:`report`: one row per instruction, one per PTX line."""
         rows = []
         lines: dict[int, list[int]] = {}
         for pc in sorted(self.counts):

@@ -50,9 +50,9 @@ class Stats:
     blocks: int = 0
     output: str = ""
     cycles: dict[str, object] = field(default_factory=dict)
-    hazards: list[str] = field(default_factory=list)  # strict mode: reads of values that were not there yet
-    races: list[Race] = field(default_factory=list)  # where asked for: accesses that nothing orders
-    advanced: int = 0  # with ``progress``: how often a warp stood still and threads were let go from a BSYNC
+    hazards: list[str] = field(default_factory=list)  # strict mode: reads of values that had not been written yet
+    races: list[Race] = field(default_factory=list)  # if asked for: accesses that nothing orders
+    advanced: int = 0  # with ``progress``: how often a warp was blocked and threads were released from a BSYNC
 
     @property
     def rate(self) -> float:
@@ -70,11 +70,11 @@ def dim3(value: int | Sequence[int]) -> Dim3:
 
 
 class Device:
-    """A module loaded into a simulated device. Global variables live as long as the device; buffers as long as a
+    """A module loaded into a simulated device. Global variables live as long as the device, buffers as long as a
     launch."""
 
     def __init__(self, cubin: bytes, decoder: Decoder | None = None, progress: bool = False) -> None:
-        """``progress``: of all launches. Raises :class:`ImageError` for a file that is not a usable cubin."""
+        """``progress`` applies to all launches. Raises :class:`ImageError` for a file that is not a usable cubin."""
         self.progress = progress
         self.image: Image = load_image(bytes(cubin))
         self.sm = self.image.target.sm
@@ -146,9 +146,9 @@ class Device:
         in place when they are writable.
 
         ``shared``: dynamic shared memory in bytes; ``limit``: most warp instructions; ``stack``: bytes of local memory
-        a thread; ``names``: names of the arguments for messages; ``races``: look for accesses that nothing orders
-        (:mod:`races`); ``order``: how warps go on, one of :data:`orders.ORDERS`; ``progress``: where nothing can run
-        any more, threads at a BSYNC go on (as ptxas's code needs it). Raises :class:`SimError`.
+        per thread; ``names``: names of the arguments for messages; ``races``: look for accesses that nothing orders
+        (:mod:`races`); ``order``: the order in which warps run, one of :data:`orders.ORDERS`; ``progress``: if nothing
+        can run, threads that wait at a BSYNC continue (ptxas's code needs it). Raises :class:`SimError`.
         """
         began = time.perf_counter()
         entry = self.kernel(kernel)
@@ -217,8 +217,7 @@ class Device:
         return heap
 
     def _copy_back(self, heap: Heap, buffers: Buffers) -> None:
-        """Put what a launch left in global memory back into the module's variables and the arrays that may be
-        written."""
+        """Copy global memory after a launch back into the module's variables and the writable arrays."""
         self.globals[:] = heap.slot(0)
         for slot, (_, a) in enumerate(buffers, 1):
             if a.flags.writeable:
@@ -317,11 +316,11 @@ class Device:
 
 @contextmanager
 def _running(stats: Stats, stubs: Stubs, code: Compiled, launch: Launch, lanes: Lanes) -> Iterator[None]:
-    """Run a launch in the body; behind it ``stats`` has what it printed and raced for. A fault becomes a
+    """Run a launch in the body. Afterwards ``stats`` has its printed output and its races. A fault becomes a
     :class:`SimError`."""
     watcher = code.context.watcher
     collects = gc.isenabled()
-    gc.disable()  # collections find nothing while the closures are made, and cost half of a small launch
+    gc.disable()  # collections find no garbage while the closures are made, and take half the time of a small launch
     try:
         yield
     except Fault as fault:
@@ -331,7 +330,7 @@ def _running(stats: Stats, stubs: Stubs, code: Compiled, launch: Launch, lanes: 
         if watcher is not None:
             watcher.flush()
             stats.races = list(watcher.found.values())
-        code.drop()  # what refers to itself, so that it goes without a collection
+        code.drop()  # breaks reference cycles, so that no collection is needed to free the code
         lanes.views.clear()
         launch.machine = None
         if collects:

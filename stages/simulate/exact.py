@@ -1,4 +1,4 @@
-"""Exact floating-point arithmetic on one value at a time, by integers: the slow path and the reference of :mod:`fp`."""
+"""Exact floating-point arithmetic, one value at a time, in integers: the slow path and the reference of :mod:`fp`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def round_dyadic(count: int, scale: int, fmt: Format, mode: str) -> float:
     quantum = max(size.bit_length() - 1 + scale, fmt.emin) - fmt.prec + 1
     rounded = _round_quotient(count, quantum - scale, mode)
     sign = -1.0 if count < 0 else 1.0
-    top = int(fmt.top)  # (all of them are whole)
+    top = int(fmt.top)  # (every such value is a whole number)
     if abs(rounded) << max(quantum, 0) > top << max(-quantum, 0):
         toward_zero = mode == "RZ" or (mode == "RM" and count > 0) or (mode == "RP" and count < 0)
         return sign * (fmt.top if toward_zero or not fmt.inf else math.inf)

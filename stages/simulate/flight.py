@@ -1,8 +1,8 @@
-"""What is under way in the strict machine beside results of registers: products of warpgroups, copies of the copy unit.
+"""Operations in flight in the strict machine, other than register results: warpgroup products, bulk copies.
 
-Each acts as late as it may: a product when a wait for its group asks for it, a copy to shared memory when somebody has
-asked the barrier object in vain, a copy from shared memory when a wait for its group does. So who does not wait sees
-the old values, and who changes what is still to be read changes the result.
+Each takes effect as late as it may: a product when a wait for its group asks for it, a copy to shared memory when the
+program has tested its barrier object once in vain, a copy from shared memory when a wait for its group asks for it. A
+program that does not wait sees the old values; one that changes a source still in use changes the result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stages.simulate.state import View
 
 
 class _Operation:
-    """A product under way: for each warp (by its number in the launch) what it was issued with and its group."""
+    """A product in flight: for each warp (by its number in the launch) its operands at issue and its group."""
 
     __slots__ = ("made", "pc", "warps")
 
@@ -27,15 +27,18 @@ class _Operation:
 
 
 class Flight:
-    """Products under way. Registers that they read or write must rest until a wait: who touches them is told of."""
+    """Products in flight. Until a wait, no instruction may touch a register that they read or write; one that does is
+    reported."""
 
     def __init__(self, note: Callable[[str, int, int, int], None]) -> None:
-        """``note(what, product, instruction, register)``: a register was touched under way."""
+        """``note(what, product, instruction, register)``: a register was touched while a product that uses it was in
+        flight."""
         self.note = note
         self.under_way: list[_Operation] = []
-        self.groups: dict[int, int] = {}  # groups that a warp has ended
-        self.fresh: dict[int, dict[int, int]] = {}  # by warp: registers written since its last ARRIVE, and by whom
-        self.seen = False  # there was a product: from now on who touches which register counts
+        self.groups: dict[int, int] = {}  # groups that a warp has committed
+        # by warp: registers written since its last ARRIVE, and by which instruction
+        self.fresh: dict[int, dict[int, int]] = {}
+        self.seen = False  # there was a product: from here on every use of a register is followed
 
     def start(self, v: View, warps: Arr, issued: Arr, made: Any, pc: int) -> None:
         """Products are issued."""
@@ -54,12 +57,12 @@ class Flight:
         self.seen = True
 
     def arrive(self, v: View, warps: Arr) -> None:
-        """What the warps wrote is handed over."""
+        """ARRIVE: the tensor cores may read what the warps wrote."""
         for warp in warps:
             self.fresh.pop(v.lo // 32 + int(warp), None)
 
     def finish(self, v: View, warps: Arr, left: int) -> None:
-        """The warps wait until ``left`` of their groups, the youngest, may be under way."""
+        """The warps wait until only their ``left`` youngest groups may be in flight."""
         first = v.lo // 32
         numbers = {first + int(w) for w in warps}
         for op in self.under_way:
@@ -71,7 +74,7 @@ class Flight:
         self.under_way = [op for op in self.under_way if op.warps]
 
     def touches(self, v: View, m: Arr | None, reads: list[int], writes: list[int], pc: int) -> None:
-        """An instruction that is none of these reads and writes vector registers."""
+        """An instruction that is no product reads and writes vector registers."""
         first = v.lo // 32
         some = range(v.n // 32) if m is None else np.flatnonzero(m.reshape(-1, 32).any(axis=1))
         numbers = {first + int(w) for w in some}
@@ -90,7 +93,7 @@ class Flight:
 
 
 class Copies:
-    """Copies of the copy unit under way: to shared memory, by the barrier object that they arrive at; from shared
+    """Bulk copies in flight: to shared memory, by the barrier object at which they arrive; from shared
     memory, by the warp that started them, in groups."""
 
     def __init__(self) -> None:
@@ -100,11 +103,11 @@ class Copies:
         self.groups: dict[int, int] = {}
 
     def arrive(self, barrier: int, deliver: Callable[[], None]) -> None:
-        """A copy whose bytes arrive at the barrier object at this place of shared memory."""
+        """A copy whose bytes arrive at the barrier object at this address of shared memory."""
         self.arriving.setdefault(barrier, []).append(deliver)
 
     def ask(self, barriers: Arr) -> None:
-        """The objects are asked: what they wait for comes in time for the second question."""
+        """The program tests these objects: what they wait for arrives in time for the second test."""
         for at in np.unique(barriers) if self.arriving else ():
             if at in self.asked:
                 self.asked.discard(int(at))
@@ -118,12 +121,12 @@ class Copies:
         self.leaving.setdefault(warp, []).append((self.groups.get(warp, 0), act))
 
     def commit(self, warps: Arr) -> None:
-        """The warps end a group."""
+        """The warps commit a group."""
         for warp in warps:
             self.groups[int(warp)] = self.groups.get(int(warp), 0) + 1
 
     def finish(self, warps: Arr, left: int) -> None:
-        """The warps wait until no more than so many groups, the youngest, are under way."""
+        """The warps wait until only their ``left`` youngest groups are in flight."""
         for warp in warps:
             held = self.leaving.get(int(warp))
             if held:
@@ -134,7 +137,7 @@ class Copies:
                         act()
 
     def end(self) -> None:
-        """The launch ends: what still leaves does."""
+        """The launch ends: the remaining copies from shared memory are made."""
         for held in self.leaving.values():
             for _, act in held:
                 act()

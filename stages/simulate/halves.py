@@ -21,7 +21,7 @@ def pack(low: Arr, high: Arr) -> Arr:
 
 
 def swizzle(op: Operand) -> tuple[int, int]:
-    """Which half each half of an operand is; KeyError for a suffix that is none."""
+    """Which half each half of an operand reads; KeyError for an unknown suffix."""
     mod = getattr(op, "mod", "")
     pairs = {
         "": (0, 1),

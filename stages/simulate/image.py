@@ -11,16 +11,16 @@ from ir_format.diag import CompileError
 from ir_format.target import Target, target
 from stages.simulate.elfread import Elf, ImageError, Relocation, read_elf
 
-#: Where code is loaded: any address does, code addresses live in a space of their own.
+#: Load address of code. Any address works: code addresses are a space of their own.
 CODE_BASE: Final = 0x10_0000
-#: Where global memory starts: high, so that a truncated pointer cannot be mistaken for a good one.
+#: Start of global memory: high, so that a truncated pointer cannot pass for a valid one.
 GLOBAL_BASE: Final = 0x7F42_0000_0000
 #: Stub addresses of functions that the driver provides (vprintf...), 16 bytes apart.
 STUB_BASE: Final = 0x4000_0000
 _GUARD: Final = 256
 
 # .nv.info attribute codes used here (measured).
-#: What nvlink writes where a recursion leaves the depth open: the launch's own size counts.
+#: What nvlink writes if recursion leaves the depth open: the launch's own stack size then counts.
 _UNKNOWN_STACK: Final = 0xFFFFFFFF
 _PARAM_CBANK, _FRAME, _MIN_STACK, _REGCOUNT, _KPARAM, _KPARAM2 = 0x0A, 0x11, 0x12, 0x2F, 0x17, 0x45
 _MAX_THREADS, _REQNTID, _CLUSTER, _PARAM_SIZE, _EXTERNS = 0x05, 0x10, 0x3D, 0x19, 0x0F
@@ -40,7 +40,7 @@ _PLACES: Final[dict[int, tuple[int, int, int]]] = {
     113: (32, 32, 32),  # UNIFIED32_HI_32
     **{
         first + i: (8, 0, 8 * i) for first in (76, 84, 104) for i in range(8)
-    },  # a byte of an address, of a generic one, of a function's
+    },  # one byte of an address: plain, generic, a function's
 }
 _IGNORED: Final = frozenset({0, 73})
 

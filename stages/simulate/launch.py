@@ -1,4 +1,4 @@
-"""One launch: geometry, constant bank 0, special registers, the blocks that are resident together."""
+"""One launch: geometry, constant bank 0, special registers, the blocks that are resident at the same time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Arr = NDArray[Any]
 Dim3 = tuple[int, int, int]
 u32, i64 = np.uint32, np.int64
 
-#: Lanes that are resident together (whole blocks; at least one block): wide enough to hide numpy's call cost.
+#: Lanes that are resident at the same time (whole blocks, at least one): enough to hide numpy's call overhead.
 LANES: Final = 2048
 MAX_THREADS: Final = 1024
 Stub = Callable[[Machine, Bundle, Arr], None]
@@ -142,7 +142,7 @@ class Launch:
     # --- special registers ---
 
     def special(self, name: str, b: Build) -> tuple[int, ...]:
-        """Rows that hold a special register (low word, then high word where it has one)."""
+        """Rows that hold a special register (low word, then the high word if it has one)."""
         maker = _SPECIAL.get(name)
         if maker is not None:
             return (b.ctx.lanes.row(name, lambda lanes: maker(self, lanes)),)
@@ -151,14 +151,14 @@ class Launch:
         raise Unsupported(f"special register {name} is not supported by the simulator")
 
     def tick(self) -> int:
-        """A cycle count that grows with every look: warp instructions so far plus looks taken."""
+        """A cycle count that grows with every read: warp instructions so far plus reads so far."""
         self.looks += 1
         return self.looks + (self.machine.executed if self.machine is not None else 0)
 
     # --- clusters ---
 
     def cluster_base(self, v: View, address: Arr, act: Arr | None) -> Arr:
-        """Offset of the shared memory that a cluster address names, for each lane."""
+        """For each lane, the offset of the shared memory that a cluster address names."""
         rank = (address >> u32(24)).astype(i64)
         if int(rank.max(initial=0)) >= self.cluster_size:
             raise Fault(f"shared address {int(address.max()):#x} names a block that the cluster does not have")
@@ -189,7 +189,7 @@ class Launch:
         return arrive
 
     def cluster_check(self, machine: Machine, cluster: int) -> None:
-        """Release the waiters of a cluster whose living threads have all arrived."""
+        """Release the waiting threads of a cluster once all its live threads have arrived."""
         state = self.cluster_arrivals.get(cluster)
         if state is None:
             return
@@ -211,7 +211,7 @@ class Launch:
                 state.complete, state.left, state.arrived = False, 0, max(0, state.arrived - alive)
 
     def stub(self, address: int) -> Stub | None:
-        """The driver function at an address, if it is one."""
+        """The driver function at an address, if there is any."""
         return self.stubs.get(address)
 
 

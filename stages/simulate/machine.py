@@ -1,11 +1,12 @@
 """The engine: groups of lanes at one program counter, run in lockstep.
 
-A :class:`Bundle` holds at most one converged group of each of its warps; all its lanes are at the same instruction, so
-one numpy operation serves them all. Groups of the same warp never join by accident: only BSYNC, WARPSYNC and their kin
-merge them, as on the hardware, so a missing reconvergence shows. Groups of different warps join whenever they meet.
+A :class:`Bundle` holds at most one converged group of each of its warps. All its lanes are at the same instruction, so
+one numpy operation serves them all. Groups of the same warp never merge by accident: as on the hardware, only BSYNC,
+WARPSYNC and similar instructions merge them, so a missing reconvergence shows. Groups of different warps merge whenever
+they meet.
 
-Order: the bundle with the lowest program counter runs; every :data:`FAIR` choices the one that waited longest, so that
-spin loops end. A seed other than 0 also makes random choices. The same seed gives the same run.
+Order: the bundle with the lowest program counter runs; every :data:`FAIR` choices the bundle that waited longest runs
+instead, so that spin loops end. A seed other than 0 adds random choices. The same seed gives the same run.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from stages.simulate.state import EXITED, WAIT0, Lanes, View, ballot, warp_any, 
 
 Arr = NDArray[Any]
 FAIR: Final = 16
-#: Warps and places that a message names.
+#: Most warps and places that a message names.
 SHOWN: Final = 4
 count = np.count_nonzero
 
@@ -32,7 +33,7 @@ class SimError(Exception):
 
 
 class Fault(Exception):
-    """An error of one instruction before its place is known. ``lane``: index in the view, -1 = none."""
+    """An error of one instruction, raised before its place is known. ``lane``: index in the view, -1 = none."""
 
     def __init__(self, message: str, lane: int = -1) -> None:
         super().__init__(message)
@@ -70,7 +71,7 @@ class Bundle:
 
 
 InstFn = Callable[[View, "Arr | None"], None]
-#: A control instruction: moves the bundle; True when the same bundle goes on, False when the set of bundles changed.
+#: A control instruction moves the bundle. True: the same bundle continues. False: the set of bundles changed.
 CtlFn = Callable[["Machine", Bundle], bool]
 
 
@@ -84,31 +85,31 @@ class Program(Protocol):
         """Index of the first control instruction at or after ``pc``."""
 
     def place(self, pc: int, kernel: str) -> str:
-        """Words that say where instruction ``pc`` is."""
+        """Where instruction ``pc`` is, in words."""
 
 
 class Watcher(Protocol):
-    """Who follows what is ordered by what (:mod:`races`); lanes as masks of a view."""
+    """Follows which accesses are ordered (:mod:`races`); lanes are masks of a view."""
 
     def parted(self, view: View, mask: Arr) -> None:
-        """These lanes go on as a group no longer: they split, wait or end."""
+        """These lanes stop running as one group: they split, wait or exit."""
 
     def met(self, view: View, mask: Arr) -> None:
-        """These lanes of each warp go on together."""
+        """These lanes of each warp continue together."""
 
     def arrived(self, arrival: Any, view: View, mask: Arr, pc: int) -> None:
         """The lanes arrived at a barrier by instruction ``pc``; the barrier has an attribute ``known`` for the
         watcher's use."""
 
     def released(self, arrival: Any, ended: Arr) -> None:
-        """The barrier lets its waiting groups go; ``ended``: lanes of the block that have exited."""
+        """The barrier releases its waiting groups; ``ended``: lanes of the block that have exited."""
 
 
 class Order(Protocol):
-    """In which order warps go on (:mod:`orders`), other than the machine's own."""
+    """An order in which warps run (:mod:`orders`), other than the machine's own."""
 
     def pick(self, ready: list[Bundle]) -> tuple[Bundle, int]:
-        """The next bundle and the instruction index in front of which it stops."""
+        """The next bundle and the instruction index before which it stops."""
 
 
 class Limits:
@@ -136,9 +137,11 @@ class Machine:
         self.lane_executed = 0
         self.picks = 0
         self.barriers = Barriers(self)
-        self.firm = np.zeros((16, lanes.n), np.bool_)  # lanes that wait where all must join (.RECONVERGENT, .RELIABLE)
-        self.progress = False  # a warp never stands still at BSYNCs
-        self.advanced = 0  # how often that was needed
+        self.firm = np.zeros(
+            (16, lanes.n), np.bool_
+        )  # lanes that wait at a barrier where all members must arrive (.RECONVERGENT, .RELIABLE)
+        self.progress = False  # a warp never blocks at BSYNCs
+        self.advanced = 0  # how often threads had to be released for that
         self.watcher: Watcher | None = None
         self.order: Order | None = None
         self.describe_lane: Callable[[int], str] = lambda lane: f"lane {lane}"
@@ -146,15 +149,15 @@ class Machine:
     # --- bundles ---
 
     def drop(self) -> None:
-        """Let go of what refers back to the machine; nothing runs after this."""
+        """Drop references back to the machine (they are cycles); nothing runs after this."""
 
     def start(self, mask: Arr, pc: int) -> None:
-        """Begin at ``pc`` with these lanes; the others of the resident warps do not exist."""
+        """Begin at ``pc`` with these lanes; the other lanes of the resident warps do not exist."""
         self.lanes.preds[EXITED] = ~mask
         if self.order is None:
             self.spawn(0, mask, pc)
             return
-        for lo in range(0, self.lanes.n, 32):  # each warp for itself
+        for lo in range(0, self.lanes.n, 32):  # each warp separately
             self.spawn(lo, mask[lo : lo + 32], pc)
 
     def spawn(self, lo: int, mask: Arr, pc: int) -> Bundle | None:
@@ -186,7 +189,7 @@ class Machine:
         return False
 
     def part(self, bundle: Bundle, some: Arr) -> bool:
-        """Lanes ``some`` (not all) and the rest are two groups from here on, both still in front of the instruction."""
+        """Lanes ``some`` (not all) and the rest become two groups, both still in front of the instruction."""
         rest = bundle.mask() & ~some
         self.retire(bundle)
         for mask in (some, rest):
@@ -194,16 +197,16 @@ class Machine:
         return False
 
     def inherit(self, child: Bundle | None, parent: Bundle) -> None:
-        """Hook of the timed machine: a child takes over its lanes' pending results."""
+        """Hook of the timed machine: a child bundle takes over the pending results of its lanes."""
 
     def retire(self, bundle: Bundle) -> None:
-        """The bundle ends: its lanes wait, exited or moved to new bundles."""
+        """The bundle ends: its lanes wait, have exited or moved to new bundles."""
         self.ready.remove(bundle)
         if self.watcher is not None:
             self.watcher.parted(bundle.view, bundle.mask())
 
     def scatter(self, bundle: Bundle, targets: Arr) -> bool:
-        """Every lane goes to its own target (instruction index a lane)."""
+        """Every lane goes to its own target (one instruction index per lane)."""
         mask = bundle.mask()
         values = np.unique(targets[mask])
         if len(values) == 1:
@@ -242,13 +245,13 @@ class Machine:
         return False
 
     def park(self, bundle: Bundle, mask: Arr) -> None:
-        """Hook of the timed machine: these lanes of the bundle wait."""
+        """Hook of the timed machine: these lanes of the bundle begin to wait."""
 
     def unpark(self, child: Bundle | None) -> None:
-        """Hook of the timed machine: the lanes of this bundle were parked and go on."""
+        """Hook of the timed machine: the lanes of this bundle waited and continue."""
 
     def release(self, k: int, view: View, lanes: Arr) -> None:
-        """Let the warps among ``lanes`` go whose part-taking lanes all wait at barrier ``k``."""
+        """Release those warps among ``lanes`` whose participating lanes all wait at barrier ``k``."""
         waits = view.P[WAIT0 + k]
         absent = (ballot(~waits & ~view.P[EXITED])).repeat(32)
         go = waits & lanes & ((view.B[k] & absent) == 0)
@@ -268,8 +271,9 @@ class Machine:
                 self.watcher.met(view, some)
 
     def loosen(self, bundle: Bundle) -> bool:
-        """Let lanes go that wait at plain convergence barriers for warps of this bundle, which spins: a plain barrier
-        gives way to progress (ptxas relies on it: it moves the body of a spin lock behind the loop). True if any went.
+        """Release lanes that wait at plain convergence barriers for warps of this spinning bundle: a plain barrier
+        gives way to progress (ptxas relies on it: it moves the body of a spin lock after the loop). True if any were
+        released.
         """
         view = bundle.view
         around = warp_any(bundle.mask())
@@ -284,7 +288,7 @@ class Machine:
         return freed
 
     def let_go(self, view: View, k: int, go: Arr) -> None:
-        """Lanes ``go`` wait at barrier ``k`` no longer, and are no members of it any more."""
+        """Lanes ``go`` stop waiting at barrier ``k`` and leave its members."""
         view.P[WAIT0 + k][go] = False
         leave(view, k, go)
         self.waiting[k] -= int(count(go))
@@ -293,8 +297,8 @@ class Machine:
             self.unpark(self.spawn(view.lo, go & (pcs == pc), int(pc)))
 
     def advance(self) -> bool:
-        """Nothing can run: those go on that wait at the first BSYNC in the code, of one warp. True if there are any. (A
-        guess that fits ptxas's code, docs/simulator.md.)"""
+        """Nothing can run: in one warp, the lanes that wait at the first BSYNC in the code continue. True if there are
+        any. (A guess that fits ptxas's code, docs/simulator.md.)"""
         first: tuple[int, int, int] | None = None
         for k in range(16):
             if self.waiting[k]:
@@ -311,7 +315,7 @@ class Machine:
         return True
 
     def left(self, view: View, lanes: Arr) -> None:
-        """Lanes exited or left barriers: see who may go now."""
+        """Lanes exited or left barriers: release the lanes that waited only for them."""
         around = warp_any(lanes)
         for k in range(17):
             if self.waiting[k]:
@@ -333,7 +337,7 @@ class Machine:
     # --- the loop ---
 
     def pick(self) -> tuple[Bundle, int]:
-        """The next bundle and the instruction index at which another bundle waits to be joined."""
+        """The next bundle, and the instruction index at which another bundle waits to merge with it."""
         ready = self.ready
         self.picks += 1
         if self.order is not None:
@@ -392,7 +396,7 @@ class Machine:
             raise SimError(self.deadlock())
 
     def step(self, bundle: Bundle, limit: int) -> None:
-        """Run the bundle until it meets another, or the set of bundles changes."""
+        """Run the bundle until it reaches another bundle, or until the set of bundles changes."""
         program = self.program
         fns, ctls = program.fns, program.ctls
         view, m = bundle.view, bundle.m
@@ -438,7 +442,7 @@ class Machine:
         return []
 
     def deadlock(self) -> str:
-        """Which threads never ended, and where they wait: a line's worth for each place, with the warps and lanes
+        """Which threads never ended and where they wait: a short text for each place, with the warps and lanes
         there."""
         places: dict[tuple[str, int], dict[int, int]] = {}
 
@@ -507,9 +511,9 @@ class Barriers:
         value: Arr | None = None,
     ) -> bool:
         """The bundle arrives at barrier ``number``; ``expected`` threads (0 = all of the block) release it. ``waits``:
-        BAR.ARV does not.
+        BAR.ARV does not wait.
 
-        ``finish(view lanes, arrival)`` runs on release, for reductions; ``value`` are this bundle's predicates.
+        ``finish(view lanes, arrival)`` runs on release, for reductions; ``value``: this bundle's predicates.
         """
         machine = self.machine
         view = bundle.view
@@ -526,7 +530,7 @@ class Barriers:
             if expected and arrival.expected and expected != arrival.expected:
                 raise Fault(f"barrier {number}: thread counts {arrival.expected} and {expected} meet")
             arrival.expected = arrival.expected or expected
-            # Counts go by whole warps: lanes that the block does not have count too.
+            # Counts are of whole warps: lanes that the block does not have count too.
             lanes = int(count(warp_any(mine))) if expected else int(count(mine))
             arrival.arrived += lanes
             arrival.finish = finish or arrival.finish
@@ -565,12 +569,12 @@ class Barriers:
         return True
 
     def exited(self, view: View) -> None:
-        """Threads of the view exited: barriers may be complete."""
+        """Threads of the view exited: some barriers may be complete now."""
         for block, number in list(self.open):
             self.check(block, number)
 
     def idle(self) -> None:
-        """Nothing is ready: last chance to release."""
+        """Nothing is ready: the last chance to release a barrier."""
         self.exited(next(iter(self.machine.lanes.views.values())))
 
 

@@ -8,8 +8,8 @@ from stages.simulate.state import Arr, View, ballot
 
 
 def together(members: Arr, waits: Arr, go: Arr) -> Arr:
-    """Those of ``go`` whose members wait for the same threads as they do: in a recursion the barrier of a deeper call
-    is another one of the same number."""
+    """Those of ``go`` whose members wait for the same threads as they do. In recursion the barrier of a deeper call has
+    the same number but is another barrier."""
     sets = np.where(waits, members, 0).reshape(-1, 32)
     mixed = (np.where(waits.reshape(-1, 32), sets, sets.max(1, keepdims=True)) != sets.max(1, keepdims=True)).any(1)
     if not mixed.any():
@@ -25,8 +25,8 @@ def together(members: Arr, waits: Arr, go: Arr) -> Arr:
 
 
 def leave(view: View, k: int, lanes: Arr) -> None:
-    """Take lanes out of convergence barrier ``k``: nobody waits for them any more, and they wait for nobody. Lanes with
-    other members are at another barrier of that number, that of a caller, which gets its members back."""
+    """Remove lanes from convergence barrier ``k``: they wait for no lane, and no lane waits for them. Lanes with other
+    members are at another barrier of that number, a caller's, which gets its members back."""
     row = view.B[k]
     gone = ~ballot(lanes).repeat(32)
     sets = row.reshape(-1, 32)

@@ -1,9 +1,9 @@
-"""Memories of a launch: global (buffers with guard zones), shared, local; bounds and alignment are checked on every
-access.
+"""Memories of a launch: global (buffers with guard zones), shared, local. Every access is checked for bounds and
+alignment.
 
-Addresses: global memory from :data:`image.GLOBAL_BASE` up; a generic address whose upper word is :data:`SHARED_HI` or
-:data:`LOCAL_HI` lies in the window of the thread's shared or local memory, one with :data:`CONST_HI` or
-:data:`PARAM_HI` in the window of the module's constants or of the kernel's parameters, which are read only.
+Addresses: global memory starts at :data:`image.GLOBAL_BASE`. A generic address whose upper word is :data:`SHARED_HI` or
+:data:`LOCAL_HI` lies in the window of the thread's shared or local memory; with :data:`CONST_HI` or :data:`PARAM_HI` it
+lies in the window of the module's constants or of the kernel's parameters, which are read-only.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Bytes:
         return np.asarray(self.views[size].take(index))
 
     def store(self, at: Arr, size: int, values: Arr) -> None:
-        """Write values at byte offsets; of several writes to one place the highest lane's stays."""
+        """Write values at byte offsets; of several writes to one address the highest lane's stays."""
         index = at >> _SHIFT[size]
         if size == 16:
             self.quads[index] = values
@@ -137,8 +137,8 @@ def aligned(address: Arr, size: int, act: Arr | None, what: str, space: str) -> 
 
 
 class Window(Bytes):
-    """Shared or local memory: ``stride`` bytes a block or a thread, ``base`` (view name) the offset of each lane's
-    part."""
+    """Shared or local memory: ``stride`` bytes per block or thread; ``base`` (a name in the view): the offset of each
+    lane's part."""
 
     __slots__ = ("lane_key", "name", "size", "stride")
 
@@ -194,8 +194,8 @@ def rank(index: Arr) -> tuple[Arr, Arr, int]:
 
 
 def atomic(view: Arr, index: Arr, fn: Any, values: Arr, want_old: bool, additive: bool = False) -> Arr:
-    """Read-modify-write of ``view[index]`` by ``fn(old, lane numbers) -> new``, lane by lane where addresses collide;
-    the old values.
+    """Read-modify-write of ``view[index]`` by ``fn(old, lane numbers) -> new``, lane by lane if addresses collide;
+    returns the old values.
 
     ``additive``: fn is a wrapping integer addition of ``values``, done in one step.
     """

@@ -1,4 +1,4 @@
-"""Atomics and reductions in every space: operation and type from the modifiers, collisions in lane order."""
+"""Atomics and reductions in every space. Modifiers give operation and type; lanes that collide act in lane order."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ _INT_KINDS: Final[dict[str, tuple[int, Any]]] = {
 
 
 def operation(b: Build) -> tuple[int, Step]:
-    """(bytes, step) of the operation that the modifiers name; addition of 32-bit words where they name none."""
+    """(bytes, step) of the operation that the modifiers name; addition of 32-bit words if they name none."""
     words = words_of(b)
     op = next((w for w in words if w in _PLAIN), "ADD")
     return _step(b, op, next((w for w in words if w in _TYPES), "U32"))
@@ -208,8 +208,8 @@ def atom(space: str) -> Builder:
             done = np.ones(n, np.bool_)
             for memory, at, where in groups(v, act):
                 if flag >= 0 and space == "generic" and memory is not heap:
-                    # The form with a predicate works in global memory alone; the code then tries otherwise (measured:
-                    # f16x2 add).
+                    # The form with a predicate works in global memory alone; in other spaces the code tries again
+                    # another way (measured: f16x2 add).
                     done[slice(None) if where is None else where] = False
                     continue
                 store = memory.quads if size == 16 else memory.views[size]

@@ -37,7 +37,7 @@ def step90(old: Arr, arrivals: Arr, owed: Arr, leave: bool = False) -> Arr:
         start = (start + arrivals) & _COUNT
     count = (old >> u64(43)) & _COUNT
     waiting = ((old >> u64(21)) + owed) & _BYTES
-    # The counter stands at 0 when all have arrived but bytes are still owed.
+    # The counter is 0 when all have arrived but bytes are still owed.
     count = np.where((count == 0) & (arrivals == 0), u64(0), (count + arrivals) & _COUNT)
     done = (count == 0) & (waiting == 0)
     phase = np.where(done, phase ^ u64(1), phase)

@@ -1,8 +1,9 @@
-"""Bulk copies and reductions between global and shared memory, made at once; stores that arrive at a barrier object.
+"""Bulk copies and reductions between global and shared memory, and stores that arrive at a barrier object. All are made
+at once.
 
-UBLKCP, UBLKRED: destination, source and size are uniform: a warp copies once. A destination in shared memory is a pair,
-the address and the address of the barrier object that the bytes arrive at; the size counts 16 bytes in its lower half,
-the upper half names the blocks of a multicast (measured: the code packs them so).
+UBLKCP, UBLKRED: destination, source and size are uniform, so a warp copies once. A destination in shared memory is a
+pair: the address, and the address of the barrier object at which the bytes arrive. The lower half of the size counts
+units of 16 bytes, the upper half names the blocks of a multicast (measured: the code packs them so).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ u8, u32, u64, i64 = np.uint8, np.uint32, np.uint64, np.int64
 
 
 def leaders(v: View, m: Arr | None) -> Arr:
-    """One lane of each warp that runs."""
+    """One lane of each active warp."""
     lanes = np.arange(0, v.n, 32)
     if m is None:
         return lanes
@@ -61,7 +62,7 @@ def _span(ctx: Context, v: View, space: str, address: Arr, lane: Arr, size: int,
 
 
 def arrive(ctx: Context, v: View, address: Arr, lane: Arr, size: int) -> None:
-    """Bytes have come to a barrier object."""
+    """Bytes have arrived at a barrier object."""
     at = shared_at(ctx, v, address, lane, 8, "atomic")
     view = ctx.memory.shared.views[8]
     count = np.array([size], u64)
@@ -69,7 +70,7 @@ def arrive(ctx: Context, v: View, address: Arr, lane: Arr, size: int) -> None:
 
 
 def bring(ctx: Context, v: View, address: Arr, lane: Arr, size: int, deliver: Callable[[], None]) -> None:
-    """A copy to shared memory whose bytes arrive at a barrier object: at once, or when somebody waits for it."""
+    """A copy to shared memory whose bytes arrive at a barrier object: at once, or when the program waits for it."""
     if ctx.copies is None:
         deliver()
         arrive(ctx, v, address, lane, size)
@@ -91,7 +92,7 @@ def send(ctx: Context, v: View, lane: int, act: Callable[[], None]) -> None:
 
 
 def commit(b: Build) -> InstFn:
-    """UTMACMDFLUSH: the warp's copies from shared memory so far are a group."""
+    """UTMACMDFLUSH: commit the warp's copies from shared memory so far as a group."""
     copies = b.ctx.copies
     if copies is None:
         return quiet(b)
@@ -99,7 +100,7 @@ def commit(b: Build) -> InstFn:
 
 
 def wait_copies(b: Build) -> InstFn:
-    """DEPBAR: waits for groups of copies from shared memory too."""
+    """DEPBAR, which also waits for groups of copies from shared memory."""
     copies = b.ctx.copies
     if copies is None:
         return quiet(b)
@@ -112,8 +113,8 @@ def in_block(address: Arr, rank: int) -> Arr:
 
 
 def multicast(ctx: Context, v: View, lane: int, to: int, source: int, size: int, blocks: int, barrier: int) -> None:
-    """One lane copies ``size`` bytes from global memory to the same place in shared memory of each block of the mask,
-    where a barrier object gets them."""
+    """One lane copies ``size`` bytes from global memory to the same offset in shared memory of each block of the mask;
+    the bytes arrive at a barrier object there."""
     one = np.array([lane])
     memory, span = _span(ctx, v, "G", np.array([source], u64), one, size, "read")
     data = memory.data[span].copy()
@@ -131,7 +132,7 @@ Reduce = Callable[[Arr, Arr], Arr]
 
 
 def _reduction(b: Build) -> Reduce:
-    """What the modifiers of a reduction name."""
+    """The reduction that the modifiers name."""
     words = words_of(b)
     op = next((x for x in words if x in ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR")), "ADD")
     kind = next((x for x in words if x in ("S32", "U64", "S64", "F16", "BF16", "F32", "F64", "64", "U32")), "U32")
@@ -139,7 +140,7 @@ def _reduction(b: Build) -> Reduce:
 
 
 def reduction(op: str, kind: str) -> Reduce:
-    """Bytes of destination and source to those of the result."""
+    """A function from the bytes of destination and source to those of the result."""
     if kind in ("F16", "BF16"):
         fmt = F16 if kind == "F16" else BF16
         fn: Any = {
@@ -284,7 +285,7 @@ def async_store(b: Build) -> InstFn:
 
 
 def fill(b: Build) -> InstFn:
-    """UMEMSETS.64: so many words of 8 bytes of shared memory become zero (measured: st.bulk)."""
+    """UMEMSETS.64: fill shared memory with zeros, in words of 8 bytes (measured: st.bulk)."""
     b.only("64")
     registers = [o for o in b.inst.srcs if isinstance(o, Reg) and o.file == "UR"]
     if len(registers) > 1 and registers[0].num != ZERO:
@@ -307,7 +308,7 @@ def fill(b: Build) -> InstFn:
 
 
 def quiet(b: Build) -> InstFn:
-    """Hints and events without an effect here."""
+    """Hints and events that have no effect here."""
     return lambda v, m: None
 
 

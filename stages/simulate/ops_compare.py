@@ -30,7 +30,7 @@ BOP: Final[dict[str, Callable[[Arr, Arr], Arr]]] = {"AND": np.logical_and, "OR":
 
 
 def combined(b: Build, index: int = 0) -> Callable[[Arr, View], Arr]:
-    """How a comparison result joins the predicate source; nothing to do for ``AND PT``."""
+    """How a comparison result is combined with the predicate source; ``AND PT`` needs nothing."""
     op = b.pick(*BOP, default="AND")
     if b.pconst(index) is (op == "AND") and op != "XOR":
         return lambda x, v: x
@@ -124,8 +124,7 @@ PACKED: Final[dict[str, Any]] = {
 
 
 def _packed(b: Build, kind: Any) -> InstFn:
-    """Minimum or maximum of halves or bytes apart; a second predicate, where there is one, chooses for the upper
-    half."""
+    """Minimum or maximum of each half or byte; a second predicate, if present, chooses for the upper half."""
     parts = 4 // np.dtype(kind).itemsize
     if parts == 4 and len(b.ps) > 1 and b.pconst(1) is not b.pconst(0):
         raise b.refuse("predicate for each byte")
@@ -146,7 +145,7 @@ def _packed(b: Build, kind: Any) -> InstFn:
 
 
 def vimnmx3(b: Build) -> InstFn:
-    """Minimum or maximum of three; the second predicate, where there is one, decides the second step."""
+    """Minimum or maximum of three; the second predicate, if present, decides the second step."""
     b.only("U32", "S32", "RELU", "U16x2", "S16x2")
     _no_preds(b)
     halves = b.pick("U16x2", "S16x2")
@@ -160,7 +159,7 @@ def vimnmx3(b: Build) -> InstFn:
 
 
 def _halves3(b: Build, kind: Any) -> InstFn:
-    """The same for both halves of a word."""
+    """The same for each half of a word."""
     gets = [b.u(o) for o in b.s[:3]]
     steps = [b.psrc(0, True), b.psrc(1 if len(b.ps) > 1 else 0, True)]
     relu = "RELU" in b.mods

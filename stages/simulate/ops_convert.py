@@ -51,7 +51,7 @@ def _part(op: Operand) -> int:
 def int_source(b: Build, op: Operand, kind: str) -> Get:
     """A source integer of type ``kind`` as int64 (U64: as uint64)."""
     if kind in ("U64", "S64"):
-        if isinstance(op, Imm):  # the field holds the upper half (measured: ptxas has 0x40000000 for 1 << 62)
+        if isinstance(op, Imm):  # the field holds the upper half (measured: ptxas writes 0x40000000 for 1 << 62)
             low, high = b.ctx.lanes.constant(0), b.ctx.lanes.constant(op.value)
             return lambda v: join64(v.U[low], v.U[high]).view(_TYPES[kind])
         wide = b.q(op)
@@ -81,8 +81,8 @@ def float_source(b: Build, op: Operand, kind: str) -> Get:
 
 
 def from_int(x: Arr, prec: int) -> Arr:
-    """Doubles of 64-bit integers, rounded to odd where they do not fit (good for any later rounding to 51 bits or
-    fewer)."""
+    """64-bit integers as doubles, rounded to odd if they do not fit (a later rounding to 51 bits or fewer is then
+    right)."""
     s = x.astype(f64)
     if x.dtype == u64:
         over = s >= 2.0**64
@@ -128,7 +128,7 @@ _UNITS: Final[dict[str, Callable[[Arr], Arr]]] = {"RN": np.rint, "RM": np.floor,
 
 
 def _to_int(x: Arr, kind: str, mode: str, nan_zero: bool) -> Arr:
-    """Doubles to integers, clamped to the range of ``kind``; NaN gives 0 or the top bit."""
+    """Doubles as integers, clamped to the range of ``kind``; NaN gives 0 or the top bit."""
     info = np.iinfo(_TYPES[kind])
     y = _UNITS[mode](x)
     low, high = float(info.min), float(info.max)
@@ -144,7 +144,7 @@ def _to_int(x: Arr, kind: str, mode: str, nan_zero: bool) -> Arr:
 
 
 def f2i(b: Build) -> InstFn:
-    """Float to integer. NaN: 0 with .NTZ, else the top bit of the result alone (documented for cvt)."""
+    """Float to integer. NaN gives 0 with .NTZ, else a result with only the top bit set (documented for cvt)."""
     b.only(*_INTS, *_FLOATS, *_ROUND, "FTZ", "NTZ", "SAT")
     kind = b.pick(*_INTS, default="S32")
     mode = _mode(b)
@@ -156,8 +156,8 @@ def f2i(b: Build) -> InstFn:
 
 
 def f2ip(b: Build) -> InstFn:
-    """Two floats to clamped bytes below what c holds: the second source lowest (as I2IP; measured: with zeros above a
-    single one)."""
+    """Two floats as clamped bytes, below bytes of c; the second source is the lowest byte (as I2IP; measured: a single
+    float has zeros above it)."""
     b.only("U8", "S8", "F32", *_ROUND, "FTZ", "NTZ")
     kind = b.pick("U8", "S8", default="U8")
     mode = _mode(b)
@@ -213,7 +213,7 @@ def f2fp(b: Build) -> InstFn:
         get = b.f(b.s[-1])
         how = (
             "RZ" if "RZ" in mods else "RNA" if "RNA" in mods else "RN"
-        )  # to nearest even prints nothing (measured: cvt.rn.tf32)
+        )  # rounding to nearest even prints no modifier (measured: cvt.rn.tf32)
         finite = "SATFINITE" in mods
 
         def tf32(x: Arr) -> Arr:
@@ -305,8 +305,8 @@ def _f2fp_small(b: Build, fmt: Format, name: str, relu: bool) -> InstFn:
 
 
 def _f2fp_scaled(b: Build) -> InstFn:
-    """Two codes of a narrow format, each times the power of two that a byte of the second source names, to two
-    brains."""
+    """Two codes of a narrow format, each times the power of two in a byte of the second source, as two bfloat16
+    values."""
     name = b.pick(*_SMALL, "S2_6")
     b.only("BF16", name, "UNPACK_B", "RELU", "SATFINITE")
     bits = 4 if name == "E2M1" else 8
@@ -329,7 +329,8 @@ def _f2fp_scaled(b: Build) -> InstFn:
 
 
 def _f2fp_exponents(b: Build, mode: str) -> InstFn:
-    """Bytes that are exponents alone (E8, bias 127, 255 NaN), from two floats or two brains, or to two brains."""
+    """Bytes that are only an exponent (E8, bias 127, 255 is NaN): from two floats or two bfloat16, or to two
+    bfloat16."""
     b.only("E8", "F32", "BF16", "SATFINITE", "UNPACK_B", "UNPACK_B_MERGE_C", "PACK_AB", "PACK_AB_MERGE_C", "RZ", "RP")
     if "UNPACK_B" in b.mods:
         get = b.raw(b.s[-1])
@@ -376,7 +377,7 @@ def i2i(b: Build) -> InstFn:
 
 
 def i2ip(b: Build) -> InstFn:
-    """Two saturated bytes or nibbles below what c holds."""
+    """Two saturated bytes or nibbles, below bits of c."""
     b.only(*_INTS, "SAT", "U4", "S4", "U2", "S2")
     kinds = [m for m in b.inst.mods if m in (*_INTS, "U4", "S4", "U2", "S2")]
     if not kinds or len(b.s) < 3 or not all(isinstance(o, Reg) or o[0] in ("I", "C") for o in b.s[:3]):

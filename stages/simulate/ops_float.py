@@ -20,7 +20,7 @@ _SCALES: Final = {"D2": 0.5, "D4": 0.25, "D8": 0.125, "M8": 8.0, "M4": 4.0, "M2"
 
 
 def ftz_in(b: Build, gets: list[Get]) -> list[Get]:
-    """Sources flushed where the instruction says .FTZ."""
+    """The sources, with subnormals flushed if the instruction says .FTZ."""
     if "FTZ" not in b.mods:
         return gets
     return [_flushed(g) for g in gets]
@@ -31,7 +31,7 @@ def _flushed(g: Get) -> Get:
 
 
 def finish32(b: Build, fn: Callable[..., Arr]) -> Callable[..., Arr]:
-    """Flush and saturate the result where the modifiers say so."""
+    """Flush and saturate the result as the modifiers say."""
     ftz, sat = "FTZ" in b.mods, "SAT" in b.mods
     if not ftz and not sat:
         return fn
@@ -76,8 +76,8 @@ _HALVES: Final = {"F32x2.HI_LO": (0, 1), "F32x2.LO_HI": (1, 0), "F32": (0, 0), "
 
 
 def packed(fn: Callable[..., Arr], sources: int) -> Builder:
-    """An operation on two floats at once; its operands are pairs, pairs turned round, or one number for both halves (as
-    every immediate is)."""
+    """An operation on two floats at once. Operands are pairs, swapped pairs, or one number for both halves (as every
+    immediate is)."""
 
     def build(b: Build) -> InstFn:
         b.only("FTZ", *MODES)
@@ -104,7 +104,7 @@ def packed(fn: Callable[..., Arr], sources: int) -> Builder:
 
 
 def best(low: bool, nan: bool, x: Arr, y: Arr) -> Arr:
-    """Minimum (or maximum) with -0 < +0; a NaN operand is ignored, or with ``nan`` wins."""
+    """Minimum (or maximum) with -0 < +0. A NaN operand is ignored; with ``nan`` it is the result."""
     first = (x < y) | ((x == y) & np.signbit(x)) if low else (x > y) | ((x == y) & ~np.signbit(x))
     r = np.where(first, x, y)
     xn, yn = x != x, y != y
@@ -185,7 +185,7 @@ FCMP: Final[dict[str, Callable[[Arr, Arr], Arr]]] = {
 
 
 def fcmp_of(b: Build) -> Callable[[Arr, Arr], Arr]:
-    """The comparison among the modifiers."""
+    """The comparison that the modifiers name."""
     name = next((m for m in b.inst.mods if m in FCMP), "")
     if not name:
         raise b.refuse("no comparison")
@@ -329,8 +329,8 @@ def dfma(b: Build) -> InstFn:
 
 
 def dsetp(b: Build) -> InstFn:
-    """Double comparison. MIN and MAX: Pu says that a is the answer, Pv that both are NaN (the sequences of min.f64 make
-    b a quiet NaN then)."""
+    """Double comparison. MIN and MAX: Pu says that a is the answer, Pv that both are NaN (the code of min.f64 then
+    makes b a quiet NaN then)."""
     x, y = (b.f64(o) for o in b.s[:2])
     if "MIN" in b.mods or "MAX" in b.mods:
         low = "MIN" in b.mods

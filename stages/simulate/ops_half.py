@@ -1,4 +1,4 @@
-"""Packed half and bfloat16 arithmetic: two values a register, or one where a swizzle repeats it."""
+"""Packed half and bfloat16 arithmetic: two values per register, or one if a swizzle repeats it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BF16: Final = ("BF16_V2", "BF16", "BF")
 
 
 def format_of(b: Build) -> Format:
-    """F16, or BF16 where the modifiers say so."""
+    """F16, or BF16 if the modifiers say so."""
     return BF16 if "BF16_V2" in b.mods or "BF16" in b.mods else F16
 
 
@@ -118,7 +118,7 @@ def hfma2(b: Build) -> InstFn:
 
 
 def _without_holes(b: Build, plain: InstFn) -> InstFn:
-    """.OOB: halves of the product's operands that are all ones stand for elements out of bounds; the result is 0 there
+    """.OOB: in the product's operands a half of all ones marks an element out of bounds; the result there is 0
     (documented)."""
     parts = [(b.raw(o), swizzle(o)) for o in b.s[:2]]
     d = b.dst()

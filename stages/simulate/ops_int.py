@@ -19,7 +19,7 @@ _32: Final = u64(32)
 
 
 def wide(b: Build, op: Operand) -> Get:
-    """A 32-bit addend as uint64 such that carries come out right: -x is 2**32 - x, ~x is the 32-bit inverse."""
+    """A 32-bit addend as uint64 for which carries are right: -x is 2**32 - x, ~x is the 32-bit inverse."""
     get = b.raw(op)
     flags = flags_of(op)
     if flags & NEG:
@@ -30,8 +30,8 @@ def wide(b: Build, op: Operand) -> Get:
 
 
 def _carry_add(b: Build, gets: list[Get], carries: list[Get]) -> InstFn:
-    """Sum of uint64 addends and carries, with carry-out predicates: first if the sum passes 2**32, second if it passes
-    2**33."""
+    """Sum of uint64 addends and carries, with carry-out predicates: the first if the sum passes 2**32, the second if it
+    passes 2**33."""
     d, pu, pv = b.dst(), b.pdst(0), b.pdst(1)
 
     def run(v: View, m: Arr | None) -> None:
@@ -74,7 +74,7 @@ def iadd3(b: Build) -> InstFn:
 
 
 def _add64(b: Build) -> InstFn:
-    """64-bit sum of all sources. The carry-out of a sum with a negated source is that of adding its complement."""
+    """64-bit sum of all sources. With a negated source the carry-out is that of adding its complement."""
     live = [o for o in b.s if not (isinstance(o, Reg) and o.num == ZERO and not o.flags & (NEG | INV))] or [b.s[0]]
     gets = [b.q(o) for o in live]
     ps = carries(b)
@@ -112,7 +112,7 @@ def _add_halves(p: Arr, q: Arr) -> Arr:
 
 
 def _packed_add(b: Build, kind: Any) -> InstFn:
-    """Sums of halves or bytes apart, wrapping or (.ISAT) clamped."""
+    """Sums of each half or byte, wrapping or (.ISAT) clamped."""
     if kind is np.int16 and "16x2" in b.mods and "ISAT" in b.mods:
         kind = np.uint16  # without a sign in its name the type is unsigned
     info = np.iinfo(kind)

@@ -43,7 +43,7 @@ _TWO: Final[tuple[_Two | None, ...]] = (
 
 
 def lut3(table: int) -> Callable[[Arr, Arr, Arr], Arr]:
-    """The function of three words (or booleans) that a LOP3 table gives (a = 0xF0, b = 0xCC, c = 0xAA)."""
+    """The function of three words (or booleans) for a LOP3 table (a = 0xF0, b = 0xCC, c = 0xAA)."""
     f1, f0 = _TWO[(table >> 4) & 15], _TWO[table & 15]
     if f1 is None and f0 is None:
         return lambda a, b, c: np.zeros_like(a)
@@ -243,14 +243,14 @@ def popc(b: Build) -> InstFn:
 
 
 def _leading(x: Arr) -> Arr:
-    """Index of the highest one, -1 for 0 (exact: a double holds 32 bits)."""
+    """Index of the highest set bit, -1 for 0 (exact: a double holds 32 bits)."""
     _, e = np.frexp(x.astype(np.float64))
     return np.where(x == 0, i32(-1), e - 1).astype(i32)
 
 
 def flo(b: Build) -> InstFn:
-    """Index of the leading one (signed: of the leading bit that differs from the sign); .SH: as a left-shift amount.
-    None: 0xffffffff."""
+    """Index of the leading set bit (signed: of the leading bit that differs from the sign); .SH: as a left-shift
+    amount. 0xffffffff if there is none."""
     b.only("U32", "SH")
     unsigned, shift = "U32" in b.mods, "SH" in b.mods
     d, pu = b.dst(), b.pdst(0)
@@ -320,7 +320,7 @@ def _byte_shift(b: Build) -> int:
 
 
 def p2r(b: Build) -> InstFn:
-    """Predicates into the bits of a register that the mask names, the rest from a."""
+    """Write predicates into the bits of a register that the mask names; the other bits come from a."""
     values = [o for o in b.s if isinstance(o, (Reg, Imm))]
     if len(values) < 2:
         raise b.refuse()
@@ -328,7 +328,7 @@ def p2r(b: Build) -> InstFn:
     ga, gm = b.u(values[0]), b.u(values[1])
     first = UP0 if b.inst.op == "UP2UR" else 0
     wanted = values[1].value if isinstance(values[1], Imm) else -1
-    b.reads.extend(("P", first + i) for i in range(7) if wanted >> i & 1)  # what the mask leaves out is not read
+    b.reads.extend(("P", first + i) for i in range(7) if wanted >> i & 1)  # predicates outside the mask are not read
     d = b.dst()
 
     def run(v: View, m: Arr | None) -> None:
@@ -342,7 +342,7 @@ def p2r(b: Build) -> InstFn:
 
 
 def r2p(b: Build) -> InstFn:
-    """Bits of a register into the predicates that the mask names."""
+    """Write bits of a register into the predicates that the mask names."""
     values = [o for o in b.s if isinstance(o, (Reg, Imm))]
     if len(values) < 2 or not isinstance(values[1], Imm):
         raise b.refuse()

@@ -67,7 +67,7 @@ def elements(words: Arr, bits: int, kind: str) -> Arr:
     if kind == "TF32":
         return (flat & u32(0xFFFFE000)).view(f32).astype(f64).reshape(*words.shape, 1)
     if kind in _SMALL:
-        # A 4-bit number stands in bits 2 to 5 of its byte, one of 6 bits in the lower ones (documented).
+        # A 4-bit number is in bits 2 to 5 of its byte, a 6-bit number in the lower bits (documented).
         codes = flat.view(u8) >> u8(2) if kind == "E2M1" else flat.view(u8)
         return _SMALL[kind][codes].reshape(*words.shape, 4)
     if bits == 8:
@@ -120,10 +120,11 @@ def _shape(b: Build) -> tuple[int, int, int]:
 def dense(packed: Arr, words: Arr, kind: str, bits: int, selector: int) -> Arr:
     """A of full width from its stored half ([warp, rows, k / 2]) and the words of metadata ([warp, 32]).
 
-    A nibble of metadata tells where the stored elements of four (tf32: two; 4 bits: eight, in pairs) columns stand, two
-    bits each. Sixteen-bit and wider types: a word has four nibbles of row g, then four of row g + 8, the lanes of a
-    group of four go along the columns. Narrower types: eight nibbles of one row, the odd lanes have row g + 8. Where
-    fewer lanes than four suffice, the selector says which (documented for PTX; the same numbers stand in the code)."""
+    A nibble of metadata gives the positions of the stored elements of four columns (tf32: two; 4 bits: eight, in
+    pairs), two bits each. Sixteen-bit and wider types: a word has four nibbles of row g, then four of row g + 8; the
+    lanes of a group of four go along the columns. Narrower types: eight nibbles of one row; the odd lanes have row g +
+    8. If fewer lanes than four suffice, the selector says which (documented for PTX; the same numbers are in the
+    code)."""
     w, m, half = packed.shape
     wide = bits >= 16
     nibbles = half if kind == "TF32" else half // 2 if bits > 4 else half // 4  # in a row
@@ -154,7 +155,7 @@ def dense(packed: Arr, words: Arr, kind: str, bits: int, selector: int) -> Arr:
 
 
 class _Sparse:
-    """The metadata operand and selector of an .SP form; nothing to do for others."""
+    """The metadata operand and selector of an .SP form; other forms have none."""
 
     def __init__(self, b: Build, values: list[Reg], kind: str, bits: int) -> None:
         self.on = "SP" in b.mods
@@ -215,7 +216,7 @@ def hmma(b: Build) -> InstFn:
 
 
 def _scale_factors(codes: Arr, kind: str) -> Arr:
-    """Values of scale bytes: exponents (E8) or E4M3 without a sign."""
+    """Values of scale bytes: exponents (E8), or E4M3 without a sign."""
     if kind == "E8":
         return np.where(codes == 255, np.nan, np.ldexp(1.0, codes.astype(np.int32) - 127))
     return np.asarray(_SMALL["E4M3"][codes & u32(0x7F)])
@@ -224,8 +225,8 @@ def _scale_factors(codes: Arr, kind: str) -> Arr:
 def scaled(b: Build) -> InstFn:
     """OMMA.SF (4-bit floats), QMMA.SF (bytes): blocks of k with a factor for each row of A and each column of B.
 
-    The uniform word: bits 0-1 first byte of A's factors, 2 which pair of lanes of four has them, 3-4 first byte of B's,
-    5-6 which lane (measured: ptxas packs the selectors of PTX so)."""
+    The uniform word: bits 0-1 the first byte of A's factors, 2 the pair of lanes of four that has them, 3-4 the first
+    byte of B's factors, 5-6 the lane that has them (measured: ptxas packs the selectors of PTX so)."""
     words = list(b.inst.mods)
     shape = next((x for x in words if x in _SHAPES), "")
     kinds = [x for x in words if x in _SMALL]
@@ -307,7 +308,7 @@ def imma(b: Build) -> InstFn:
 
 
 def bmma(b: Build) -> InstFn:
-    """Counts of equal or common bits."""
+    """Counts of equal or of common bits."""
     b.only(*_SHAPES, "AND", "XOR", "POPC")
     m, _, k = _shape(b)
     values = [o for o in b.s if isinstance(o, Reg)]
@@ -329,7 +330,7 @@ def bmma(b: Build) -> InstFn:
 
 
 def dmma(b: Build) -> InstFn:
-    """Double products: sums in double in order of k, each product-sum rounded once."""
+    """Double products: sums in double in order of k, rounded after each multiply-add."""
     b.only(*_SHAPES, "RM", "RP", "RZ")
     mode = b.pick("RM", "RP", "RZ", default="RN")
     m, _, k = _shape(b)

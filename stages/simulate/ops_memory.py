@@ -16,7 +16,7 @@ from stages.simulate.state import SINK
 
 u8, u32, u64, i64 = np.uint8, np.uint32, np.uint64, np.int64
 
-#: Modifier words that do not change what an access does in a model without caches, where memory is strongly ordered.
+#: Modifiers that do not change an access in a model that has no caches and is strongly ordered.
 HINTS: Final = frozenset(
     [
         "E",
@@ -176,7 +176,7 @@ def locate(b: Build, space: str, op: Mem, size: int, what: str) -> Callable[[Vie
 
 
 def fixed_window(b: Build, upper: int, what: str, size: int) -> Callable[[Arr, Arr], tuple[Bytes, Arr]]:
-    """``(memory, byte offsets)`` of addresses in a window of constants: the module's (bank 3), or the kernel's
+    """``(memory, byte offsets)`` of addresses in a window of constants: the module's (bank 3) or the kernel's
     parameters (bank 0)."""
     number, start, name = (
         (3, 0, "constants") if upper == CONST_HI else (0, b.ctx.launch.target.bank0.param_bias, "parameters")
@@ -298,9 +298,9 @@ def load(space: str) -> Builder:
 
 
 def dst_rows(b: Build, size: int) -> list[int]:
-    """The destination rows of a load. 256 bits: two register operands, the second for the lower half; of each half the
-    words that the mask names, in the registers one behind the other (measured: mask 0xcd fills three registers of one
-    and two of the other)."""
+    """The destination rows of a load. A load of 256 bits has two register operands, the second for the lower half. Of
+    each half, the words that the mask names go to consecutive registers (measured: mask 0xcd fills three registers of
+    one operand and two of the other)."""
     if len(b.d) == 2 and size == 32:
         mask = next((o.value for o in b.s if isinstance(o, Imm)), 0xFF)
         rows = []
@@ -332,7 +332,7 @@ def data_rows(b: Build, op: Operand, size: int) -> list[int]:
 
 
 def gather_data(rows: list[int], size: int, v: View, act: Arr | None) -> Arr:
-    """Store data of the active lanes in memory's shape."""
+    """The active lanes' store data, in the shape that memory needs."""
     if size <= 4:
         value = cut(v.U[rows[0]], act)
         return value if size == 4 else value.astype(u8 if size == 1 else np.uint16)
@@ -371,7 +371,7 @@ def store(space: str) -> Builder:
 
 
 def ldc(b: Build) -> InstFn:
-    """Load from a constant bank, indexed by a register where there is one."""
+    """Load from a constant bank, indexed by a register if there is one."""
     size, signed = access_size(b, "IL", "IS", "ISL")
     source = next((o for o in b.inst.srcs if isinstance(o, Const)), None)
     if source is None:
@@ -415,12 +415,12 @@ def ldc(b: Build) -> InstFn:
 
 
 def uldc(b: Build) -> InstFn:
-    """LDC into uniform registers: the same, for the warps that run."""
+    """LDC into uniform registers: the same, for the active warps."""
     return ldc(b)
 
 
 def ldgsts(b: Build) -> InstFn:
-    """Copy from global to shared memory. The copy is made at once; DEPBAR and the waits then have nothing to wait
+    """Copy from global to shared memory. The copy is made at once, so DEPBAR and the waits have nothing to wait
     for."""
     size, _ = access_size(b, "ZFILL")
     mems = [o for o in (*b.inst.dsts, *b.inst.srcs) if isinstance(o, Mem)]
@@ -455,8 +455,8 @@ def ldgsts(b: Build) -> InstFn:
 def _zero_fill(
     b: Build, op: Mem, size: int, to: Callable[[View, Arr | None], tuple[Any, Arr]], pred: Get | None
 ) -> InstFn:
-    """LDGSTS.ZFILL: the low bits k of the address say that the last k bytes are zeros instead (measured: the code adds
-    -size & 3); with the predicate false all are."""
+    """LDGSTS.ZFILL: the low bits k of the address say that the last k bytes are zeros (measured: the code adds
+    -size & 3); if the predicate is false, all are."""
     get = address64(b, op, "E" in words_of(b))
     heap = b.ctx.memory.heap
 
@@ -481,7 +481,7 @@ def _zero_fill(
 
 
 def nothing(b: Build) -> InstFn:
-    """Orderings and cache hints: memory here is strongly ordered."""
+    """Fences and cache hints: memory here is strongly ordered."""
     return lambda v, m: None
 
 

@@ -19,7 +19,7 @@ u32, u64 = np.uint32, np.uint64
 
 
 def arrive_shared(b: Build) -> InstFn:
-    """ATOMS.ARRIVE.64: one arrival; the old words."""
+    """ATOMS.ARRIVE.64: one arrival; returns the old words."""
     place = locate(b, "shared", mem_of(b), 8, "atomic")
     rows = [b.dst(0), b.dst(1)]
 
@@ -37,7 +37,7 @@ def syncs(b: Build) -> InstFn:
     """SYNCS: exchange (init), arrive, phase check."""
     mods = b.inst.mods
     if mods[:2] == ("CCTL", "IVALL"):
-        return lambda v, m: None  # the memory has what the unit knows
+        return lambda v, m: None  # the barrier's state is in memory, not in the unit
     target = mem_of(b)
     place = locate(b, "shared", target, 8, "atomic")
     others = [o for o in b.s if isinstance(o, Reg)]
@@ -83,7 +83,7 @@ def syncs(b: Build) -> InstFn:
 
         return load
     if mods[:2] == ("CCTL", "IV"):
-        return lambda v, m: None  # the barrier is given up
+        return lambda v, m: None  # the barrier is no longer used
     kind = next((x for x in mods if len(x) == 4 and x[0] == "A" and x[2] == "T"), "A1TR")
     # TMASK: the phase must not complete (the program promises that it does not); OPTOUT: the thread leaves the barrier.
     if "ARRIVE" not in mods or any(x not in ("ARRIVE", "TRANS64", "RED", "TMASK", "OPTOUT", kind) for x in mods):
@@ -99,7 +99,8 @@ def syncs(b: Build) -> InstFn:
         n = len(at)
         value = cut(operand(v), act).astype(u64) if operand is not None else np.zeros(n, u64)
         arrivals = value if arrives == "R" else np.full(n, int(arrives), u64)
-        # R: that many bytes more to wait for; X: that many have come (measured: the code of expect_tx and complete_tx)
+        # R: that many more bytes to wait for; X: that many have arrived (measured: the code of expect_tx and
+        # complete_tx)
         owed = value if owes == "R" else u64(0) - value if owes == "X" else np.full(n, int(owes), u64)
         before = memory.views[8][at // 8].copy()
         old = atomic(memory.views[8], at // 8, lambda o, k: step90(o, arrivals[k], owed[k], leave), value, True)
@@ -114,7 +115,7 @@ def syncs(b: Build) -> InstFn:
 
 
 def _partners(v: View, act: Arr | None, at: Arr) -> Arr:
-    """For each active lane: the lanes of its warp that name the same place."""
+    """For each active lane, the lanes of its warp that name the same address."""
     lanes = np.arange(v.n) if act is None else act
     key = lanes // 32 * (1 << 40) + at
     _, group = np.unique(key, return_inverse=True)
@@ -135,7 +136,7 @@ def arrives(b: Build) -> InstFn:
         memory, at = place(v, act)
         n = len(at)
         one, none = np.ones(n, u64), np.zeros(n, u64)
-        # TRANSCNT: the code has counted itself in as one more byte to wait for (measured), which has come now.
+        # TRANSCNT: the code has added itself to the bytes to wait for (measured); here it arrives.
         arrived, owed = (one, none) if arrives_once else (none, none - one)
         if old_form and not arrives_once:
             return
@@ -151,8 +152,8 @@ def arrives(b: Build) -> InstFn:
 
 
 def qspc(b: Build) -> InstFn:
-    """QSPC.E.{G L S}: is the generic address in that space? (C: constants; D: shared memory of the cluster, asked where
-    S does not hold.)"""
+    """QSPC.E.{G L S}: is the generic address in that space? (C: constants; D: shared memory of the cluster, which the
+    code asks about if S is false.)"""
     target = next((o for o in b.inst.srcs if isinstance(o, Mem)), None)
     if target is None:
         raise b.refuse("no address")

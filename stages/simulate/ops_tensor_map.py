@@ -1,7 +1,7 @@
-"""Copies by a tensor map: UTMALDG, UTMASTG, UTMAREDG, made at once (measured operands: the rows of the ISA table).
+"""Copies by a tensor map: UTMALDG, UTMASTG, UTMAREDG, made at once (operands measured: see the rows of the ISA table).
 
-The map: 128 bytes. The places of the fields that ``tensormap.replace`` writes are measured from ptxas's code; the
-rest is this project's own (docs/simulator.md): :mod:`stages.simulate.tensor_maps` makes such maps.
+A map has 128 bytes. The offsets of the fields that ``tensormap.replace`` writes are measured from ptxas's code; the
+others are this project's own (docs/simulator.md): :mod:`stages.simulate.tensor_maps` makes such maps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from stages.simulate.ops_memory import fixed_window, mem_of, words_of
 
 u8, u16, u32, u64, i64, f32 = np.uint8, np.uint16, np.uint32, np.uint64, np.int64, np.float32
 
-#: Type field of a map: name, bytes, what fills it where it lies outside and the map asks for NaNs (a guess: the
+#: Type field of a map: name, bytes, the fill for elements out of bounds if the map asks for NaNs (a guess: the
 #: canonical NaN).
 _TYPES: Final = {
     0: ("U8", 1, 0), 1: ("U16", 2, 0), 2: ("U32", 4, 0), 3: ("S32", 4, 0), 4: ("U64", 8, 0), 5: ("S64", 8, 0),
@@ -58,14 +58,14 @@ class Map:
         self.steps = [(int(words[13]) >> 3 * i & 7) + 1 for i in range(self.rank)]
         box = [int(words[13]) >> 24 & 255, *(int(words[14]) >> 8 * i & 255 for i in range(4))]
         self.box = [box[i] + 1 for i in range(self.rank)]
-        #: im2col: corners of the pixels' box, channels and pixels of a column (the project's own places)
+        #: im2col: corners of the pixels' box, channels and pixels of a column (the project's own offsets)
         own = np.frombuffer(data[0x40:0x5C], np.int16).astype(int)
         self.lower, self.upper = [int(x) for x in own[0:3]], [int(x) for x in own[4:7]]
         self.channels, self.pixels = int(words[22]), int(words[23])
 
     def places(self, index: list[Arr]) -> tuple[Arr, Arr]:
-        """Byte offsets from the address of the elements with these indices (one array a dimension, innermost first,
-        that broadcast together), and which of them exist."""
+        """Byte offsets from the address of the elements with these indices (one array per dimension, innermost first;
+        the arrays broadcast together), and which of the elements exist."""
         at: Any = 0
         there: Any = True
         for i, x in enumerate(index):
@@ -87,7 +87,7 @@ class Map:
 
     def column(self, start: list[int], offsets: list[int], wide: int = 0) -> list[Arr]:
         """The indices of pixels that follow each other in their box, row by row and image by image (documented), moved
-        by ``offsets`` (times nothing: the offsets are in elements)."""
+        by ``offsets`` (in elements, so not scaled)."""
         inner = self.rank - 2
         low = self.lower[:inner]
         extent = [(self.dims[1 + i] + self.upper[i] - 1 - low[i]) // self.steps[1 + i] + 1 for i in range(inner)]
@@ -118,7 +118,7 @@ def _map_at(b: Build, address: int) -> Map:
 
 
 def _elements(b: Build, m: Map, at: Arr, there: Arr, what: str) -> tuple[Arr, Arr]:
-    """Numbers in global memory, in units of an element, of those that exist; which they are."""
+    """Element numbers in global memory of the elements that exist, and which those are."""
     some = np.flatnonzero(np.broadcast_to(there, np.broadcast_shapes(at.shape, there.shape)).ravel())
     offsets = np.broadcast_to(at, np.broadcast_shapes(at.shape, there.shape)).ravel()[some]
     if len(some):
@@ -129,13 +129,13 @@ def _elements(b: Build, m: Map, at: Arr, there: Arr, what: str) -> tuple[Arr, Ar
 
 
 def _swizzled(m: Map, base: int, count: int) -> Arr:
-    """Offsets of pieces of 16 bytes of a box in shared memory, from an address there."""
+    """Offsets of the 16-byte pieces of a box in shared memory, from an address there."""
     at = base + 16 * np.arange(count)
     return np.asarray(at ^ ((at >> 7 & (m.span // 16 - 1)) << 4))
 
 
 def _box(b: Build, v: View, m: Map, address: int, lane: int, count: int, what: str) -> tuple[Any, Arr]:
-    """Shared memory and the numbers of the pieces of a box of so many elements."""
+    """Shared memory, and the numbers of the pieces of a box of so many elements."""
     size = count * m.size
     if size % 16 or address & 127:
         raise Fault(f"a box of {size} bytes at {address:#x}: not a multiple of 16 at a multiple of 128", lane)
@@ -147,7 +147,7 @@ def _box(b: Build, v: View, m: Map, address: int, lane: int, count: int, what: s
 
 
 def _round_tf32(bits: Arr) -> Arr:
-    """To the nearest number with 10 bits of fraction, away from zero where there are two (a guess)."""
+    """Round to the nearest number with 10 bits of fraction; ties away from zero (a guess)."""
     return np.asarray(np.where(bits & u32(0x7F800000) == u32(0x7F800000), bits, (bits + u32(0x1000)) & u32(0xFFFFE000)))
 
 
@@ -164,7 +164,7 @@ class _Uniform:
         self.more = b.row(more[0]) if more else -1
 
     def read(self, v: View, lane: int) -> tuple[list[int], int, int]:
-        """Words of the block, the address of the map, offsets and masks."""
+        """The words of the block, the address of the map, the offsets and masks."""
         words = [int(v.U[r][lane]) for r in self.block]
         address = int(v.U[self.at[0]][lane]) | int(v.U[self.at[1]][lane]) << 32
         return words, address, int(v.U[self.more][lane]) if self.more >= 0 else 0
@@ -201,7 +201,7 @@ def _mode(b: Build, *known: str) -> str:
 
 
 def load(b: Build) -> InstFn:
-    """UTMALDG: a box comes to shared memory, its bytes arrive at a barrier object, in each block of a multicast."""
+    """UTMALDG: copy a box to shared memory of each block of a multicast; its bytes arrive at a barrier object."""
     mode = _mode(b, "MULTICAST", "2CTA")
     several = "MULTICAST" in b.mods
     registers = _Uniform(b)
@@ -239,7 +239,7 @@ def _gather(b: Build, m: Map, at: Arr, there: Arr) -> Arr:
 
 
 def store(b: Build) -> InstFn:
-    """UTMASTG, UTMAREDG: a box of shared memory goes to those of its places that exist."""
+    """UTMASTG, UTMAREDG: copy or reduce a box of shared memory to those of its elements that exist."""
     ops = ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR")
     mode = _mode(b, *(ops if b.inst.op == "UTMAREDG" else ()))
     what = next((x for x in b.inst.mods if x in ops), "ADD") if b.inst.op == "UTMAREDG" else ""

@@ -1,9 +1,9 @@
-"""Tensor memory (sm_100a and its kin): products UTCHMMA, UTCQMMA, UTCIMMA of one block, LDTM and STTM, UTCBAR, the mask
-of columns in use. All are done at once.
+"""Tensor memory (sm_100a and later): products UTCHMMA, UTCQMMA, UTCIMMA of one block, LDTM and STTM, UTCBAR, and the
+mask of allocated columns. All take effect at once.
 
-A block has 128 lanes of 512 cells of 32 bits. A product is started by one lane of a warp; what it does stands in the
-instruction descriptor (documented for PTX). Refused by name: pairs of blocks, block scales, sparse A, .WS, sums of 16
-bits, elements of 4 and 6 bits, copies and shifts of tensor memory, loads of 16 x 64 bits and packed ones.
+A block has 128 lanes of 512 cells of 32 bits. One lane of a warp starts a product; the instruction descriptor says what
+it computes (documented for PTX). Refused by name: pairs of blocks, block scales, sparse A, .WS, sums of 16 bits,
+elements of 4 and 6 bits, copies and shifts of tensor memory, loads of 16 x 64 bits and packed loads.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SPANS: Final = {0: 16, 2: 128, 4: 64, 6: 32}
 
 
 class TensorMemory:
-    """The cells of every resident block, and which columns of them are in use."""
+    """The cells of every resident block, and which of its columns are allocated."""
 
     def __init__(self, blocks: int) -> None:
         generator = np.random.default_rng(blocks)
@@ -45,7 +45,7 @@ class TensorMemory:
 
 
 def tensor_of(ctx: Context) -> TensorMemory:
-    """The tensor memory of a launch, made on first use."""
+    """The tensor memory of a launch, created on first use."""
     if ctx.tensor is None:
         ctx.tensor = TensorMemory(ctx.launch.resident)
     return ctx.tensor  # type: ignore[no-any-return]
@@ -84,7 +84,7 @@ class _Fields:
             raise Fault(f"products of {self.m} rows are not supported by the simulator")
 
     def lanes(self, first: int) -> Arr:
-        """The lanes of the rows: with 64 rows, the first 16 of each 32 (documented)."""
+        """The lanes of the rows: with 64 rows, the first 16 of every 32 (documented)."""
         rows = np.arange(self.m)
         return first + (rows if self.m == 128 else rows // 16 * 32 + rows % 16)
 
@@ -150,7 +150,7 @@ def _words(total: Arr, f: _Fields) -> Arr:
 
 
 def arrive(b: Build) -> InstFn:
-    """UTCBAR: what was started arrives, once, when it is done, which it is."""
+    """UTCBAR: arrive once when the work started so far is done, which is at once here."""
     b.only()
     row = b.row(mem_of(b).ubase)  # type: ignore[arg-type]
     one_more, nothing = np.ones(1, u64), np.zeros(1, u64)
@@ -168,7 +168,7 @@ def arrive(b: Build) -> InstFn:
 
 
 def _pattern(b: Build, count: int) -> tuple[Arr, Arr, Arr]:
-    """Lane and column, from the address, of each register of each thread; which threads take part."""
+    """Lane and column, relative to the address, of each register of each thread; which threads take part."""
     t, r = np.arange(32)[:, None], np.arange(count)[None, :]
     here = np.ones(32, np.bool_)
     words = {w for m in b.inst.mods for w in m.split(".")}
@@ -186,7 +186,7 @@ def _pattern(b: Build, count: int) -> tuple[Arr, Arr, Arr]:
 
 
 def _transfer(b: Build, store: bool) -> InstFn:
-    """LDTM, STTM: a warp's lanes of tensor memory from the one that the address names."""
+    """LDTM, STTM: transfer a warp's lanes of tensor memory, starting at the one that the address names."""
     mem = mem_of(b)
     if mem.ubase is None:
         raise b.refuse("no address")
@@ -229,8 +229,8 @@ def _transfer(b: Build, store: bool) -> InstFn:
 
 
 def columns(b: Build) -> InstFn:
-    """UTCATOMSWS: FIND_AND_SET.ALIGN takes so many units of 32 columns, from a multiple of their number on if there are
-    (a guess); AND keeps those of a mask."""
+    """UTCATOMSWS: FIND_AND_SET.ALIGN allocates units of 32 columns, aligned to their number if possible (a guess); AND
+    keeps those of a mask."""
     b.only("FIND_AND_SET", "ALIGN", "AND")
     source = b.row(b.s[0])
     out, found = b.dst(), b.pdst(0)

@@ -19,7 +19,7 @@ def _count(b: Build) -> int:
 
 
 def _warps(v: View, m: Arr | None) -> Arr:
-    """Numbers of the warps that run: registers of the others in the view are none of the instruction's."""
+    """Numbers of the active warps: the instruction does not touch registers of other warps in the view."""
     return np.arange(v.n // 32) if m is None else np.flatnonzero(m.reshape(-1, 32).any(axis=1))
 
 
@@ -81,12 +81,13 @@ def stsm(b: Build) -> InstFn:
     return run
 
 
-#: Packed elements of a row of 16 bytes: bits of each, and where it stands in its byte.
+#: Packed elements of a row of 16 bytes: the bits of each, and its position in its byte.
 _PACKED: Final = {"U6x16P32TO8": (6, 0), "U4x16P64TO8": (4, 2)}
 
 
 def _ldsm_bytes(b: Build) -> InstFn:
-    """Tiles of bytes: M816 8 rows of 16, two lanes a half row; MT1616 16 rows of 16, transposed, two registers a tile.
+    """Tiles of bytes: M816 has 8 rows of 16, two lanes per half row; MT1616 has 16 rows of 16, transposed, two
+    registers per tile.
 
     U6x16P32TO8, U4x16P64TO8: sixteen packed elements of a row become bytes (documented for PTX)."""
     b.only("8", "M816", "MT1616", "2", "4", *_PACKED)
@@ -108,7 +109,7 @@ def _ldsm_bytes(b: Build) -> InstFn:
         tiles = data.reshape(-1, n, rows, 16)  # [warp, tile, row, column]
         if square:
             tiles = tiles.transpose(0, 1, 3, 2)
-        halves = tiles.shape[2] // 8  # rows g, then g + 8; lane 4 g + t: columns 4 t and on
+        halves = tiles.shape[2] // 8  # rows g, then g + 8; lane 4 g + t: columns from 4 t
         for i, row in enumerate(outs):
             tile, half = divmod(i, halves)
             part = np.ascontiguousarray(tiles[:, tile, 8 * half : 8 * half + 8])
@@ -129,7 +130,7 @@ def _stsm_bytes(b: Build) -> InstFn:
         warps = _warps(v, m)
         tiles = np.stack(
             [v.U[r].reshape(-1, 8, 4)[warps] for r in rows], axis=1
-        )  # lane 4 g + t: bytes 4 t and on of row g
+        )  # lane 4 g + t: bytes from 4 t of row g
         memory, at = place(v, _first(warps, 8 * n))
         memory.store(at, 16, tiles.reshape(-1, 4))
 

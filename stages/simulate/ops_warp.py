@@ -1,4 +1,4 @@
-"""Instructions that look across the lanes of a warp, or at where a thread is: votes, shuffles, matches, special
+"""Instructions that read other lanes of the warp, or the thread's position: votes, shuffles, matches, special
 registers."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from stages.simulate.build import Arr, Build, Builder, Get, InstFn, View, put
 from stages.simulate.state import P_SINK, SINK, ballot, spread, warp_any
 
 u32, i32, i64 = np.uint32, np.int32, np.int64
-#: What a shuffle delivers from a lane that does not take part (undefined by the manual).
+#: What a shuffle delivers from an inactive lane (the manual leaves it undefined).
 POISON: Final = u32(0xBAD0BEEF)
 
 
@@ -22,7 +22,7 @@ def group(v: View, m: Arr | None) -> Arr:
 
 
 def write_uniform(v: View, row: int, words: Arr, m: Arr | None) -> None:
-    """Write one word a warp to a uniform row of the warps that run."""
+    """Write one word per warp to a uniform row, for the active warps."""
     put(v.U[row], words.repeat(32), None if m is None else warp_any(m))
 
 
@@ -56,7 +56,7 @@ def vote(b: Build) -> InstFn:
 
 
 def shfl(b: Build) -> InstFn:
-    """Shuffle: a from the lane that mode, b and the clamp-and-mask word c name; Pu: that lane is in range."""
+    """Shuffle: a from the lane given by mode, b and the clamp-and-mask word c; Pu: that lane is in range."""
     b.only("IDX", "UP", "DOWN", "BFLY")
     mode = b.pick("IDX", "UP", "DOWN", "BFLY", default="IDX")
     a, gb, gc = (b.u(o) for o in b.s[:3])
@@ -96,7 +96,7 @@ def shfl(b: Build) -> InstFn:
 
 
 def match(b: Build) -> InstFn:
-    """MATCH.ANY: lanes with my value; MATCH.ALL: the lanes if all values are equal, else 0, and Pu."""
+    """MATCH.ANY: the lanes with the same value; MATCH.ALL: the lanes if all values are equal, else 0, and Pu."""
     b.only("ANY", "ALL", "U64")
     every = "ALL" in b.mods
     get: Get = b.q(b.s[0]) if "U64" in b.mods else b.u(b.s[0])
@@ -125,7 +125,7 @@ _REDUCE: Final[dict[str, tuple[Any, int]]] = {
 
 
 def redux(b: Build) -> InstFn:
-    """Reduction over the active lanes of each warp, into a uniform (or vector) register."""
+    """Reduction over the active lanes of each warp, into a uniform or vector register."""
     words = [w for m in b.inst.mods for w in m.split(".")]
     if any(w not in (*_REDUCE, "MIN", "MAX", "S32", "U32", "F32", "NAN", "ABS", "NANABS") for w in words):
         raise b.refuse()
@@ -182,7 +182,7 @@ def _redux_float(b: Build, words: list[str], d: int, uniform: bool) -> InstFn:
 
 
 def first_active(values: Arr, act: Arr) -> Arr:
-    """One word a warp: the value of its lowest active lane."""
+    """One word per warp: the value of its lowest active lane."""
     lanes = act.reshape(-1, 32).argmax(axis=1)
     return np.asarray(values.reshape(-1, 32)[np.arange(len(lanes)), lanes])
 
@@ -195,8 +195,8 @@ def r2ur(b: Build) -> InstFn:
     pu = b.pdst(0)
     both = "OR" in b.mods
     if pu != P_SINK:
-        # Pu: my value is not the one taken; .OR joins what Pu says already (measured: loops that take the values of a
-        # warp in turn).
+        # Pu: this lane's value is not the one taken; .OR also keeps what Pu was before (measured: loops that take the
+        # values of a warp in turn).
         if both:
             b.reads.append(("P", pu))
 
@@ -220,7 +220,7 @@ def r2ur(b: Build) -> InstFn:
     return run
 
 
-#: Registers that change while the kernel runs: which 32 bits of the cycle count they show.
+#: Registers that change while the kernel runs, and which 32 bits of the cycle count they show.
 _CLOCKS: Final = {
     "SR_CLOCKLO": 0,
     "SR_CLOCKHI": 32,
@@ -285,7 +285,7 @@ def elect(b: Build) -> InstFn:
 
 
 def b2r(b: Build) -> InstFn:
-    """State of CTA barriers into a register: .RESULT is the predicate that BAR.RED left."""
+    """State of CTA barriers into a register: .RESULT is the predicate left by BAR.RED."""
     b.only("RESULT", "WARP")
     if "RESULT" not in b.mods:
         raise b.refuse()
@@ -303,7 +303,7 @@ def b2r(b: Build) -> InstFn:
 
 
 def rpcmov(b: Build) -> InstFn:
-    """RPCMOV: halves of a 64-bit register of the thread that returns use; the code keeps values in it (measured)."""
+    """RPCMOV: halves of a 64-bit register of each thread that returns use; the code keeps values in it (measured)."""
     b.only("32")
     name = next((o.name for o in (*b.inst.dsts, *b.inst.srcs) if isinstance(o, Name)), "")
     if name not in ("Rpc.LO", "Rpc.HI"):
@@ -319,7 +319,7 @@ def rpcmov(b: Build) -> InstFn:
 
 
 def movm(b: Build) -> InstFn:
-    """Transpose an 8x8 matrix of 16-bit elements held four lanes a row."""
+    """Transpose an 8x8 matrix of 16-bit elements, held by four lanes per row."""
     get = b.u(b.s[0])
     if "U4TO8" in b.mods:
         return _movm_nibbles(b, get)
@@ -333,8 +333,8 @@ def movm(b: Build) -> InstFn:
 
 
 def _movm_nibbles(b: Build, get: Get) -> InstFn:
-    """U4TO8.M832: 8 rows of 32 nibbles, four lanes a row, to bytes: columns 0-15 in the first register, 16-31 in the
-    second (measured: the code of four-bit products on sm_120 feeds them to byte products so)."""
+    """U4TO8.M832: 8 rows of 32 nibbles, four lanes per row, to bytes: columns 0-15 in the first register, 16-31 in the
+    second (measured: the code of four-bit products on sm_120 feeds the bytes to byte products)."""
     b.only("U4TO8", "M832")
     outs = [b.dst(0), b.dst(1)]
 
@@ -348,7 +348,7 @@ def _movm_nibbles(b: Build, get: Get) -> InstFn:
 
 
 def lepc(b: Build) -> InstFn:
-    """The address of an instruction: the next one (or a target) as 64 bits."""
+    """The 64-bit address of an instruction: the next one or a target."""
     target = next((o for o in b.inst.srcs if isinstance(o, Imm)), None)
     address = target.value if target is not None else b.address + 16
     constants = [b.ctx.lanes.constant(address & 0xFFFFFFFF), b.ctx.lanes.constant(address >> 32)]

@@ -1,9 +1,9 @@
-"""Products of a warpgroup: HGMMA, QGMMA, IGMMA, BGMMA, and the order of them, WARPGROUP (sm_90a).
+"""Products of a warpgroup: HGMMA, QGMMA, IGMMA, BGMMA, and their ordering, WARPGROUP (sm_90a).
 
-Each warp of a group of four has 16 of the 64 rows of A and of the sums, in the layout of HMMA's fragments, continued
-along the columns. A matrix in shared memory is read through its descriptor (:func:`tile`). A product is made at once,
-unless a :class:`flight.Flight` is there (strict mode): then when a wait asks for it, with the descriptors of its issue,
-and the registers and the shared memory as they are then.
+Each of the four warps has 16 of the 64 rows of A and of the sums, in the layout of HMMA's fragments, continued along
+the columns. A matrix in shared memory is read through its descriptor (:func:`tile`). A product is computed at once,
+except in strict mode, where there is a :class:`flight.Flight`: then when a wait asks for it, with the descriptors from
+issue, but registers and shared memory as they are at the wait.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Descriptor:
         self.span = _SPANS[high >> 30]
 
     def swizzled(self, at: Arr) -> Arr:
-        """Addresses with their bits 4 and up exchanged by those of 7 and up, as many as the pattern has (documented);
+        """Addresses with as many of their bits from 4 up as the pattern has XORed with those from 7 up (documented);
         the base offset moves the pattern (a guess from its formula)."""
         if self.span == 16:
             return at
@@ -62,12 +62,12 @@ def tile(
 ) -> Arr:
     """``rows`` rows from ``first`` of a matrix whose rows (of K) have ``k_bytes`` bytes: [row, bytes].
 
-    Without a swizzle the matrix consists of 8 rows of 16 bytes that lie together, with one they are 8 rows of as many
-    bytes as the pattern's. K contiguous: the stride offset goes from 8 rows to the next 8, the leading offset, without
-    a swizzle alone, from 16 bytes of K to the next. M or N contiguous (``transposed``, elements of ``unit`` bytes): the
-    lines of 16 or more bytes are for one k; 8 lines lie together. Without a swizzle the leading offset goes to the
-    next 8 k, the stride offset to the next 8 rows; with one, the leading offset to the next rows, the stride offset to
-    the next 8 k (documented)."""
+    Without a swizzle the matrix consists of groups of 8 rows of 16 bytes that lie together; with one, the rows have as
+    many bytes as the pattern. K contiguous: the stride offset goes from 8 rows to the next 8; the leading offset, used
+    only without a swizzle, from 16 bytes of K to the next. M or N contiguous (``transposed``, elements of ``unit``
+    bytes): a line of 16 or more bytes is for one k, and 8 lines lie together. Without a swizzle the leading offset goes
+    to the next 8 k, the stride offset to the next 8 rows; with one, the leading offset goes to the next rows, the
+    stride offset to the next 8 k (documented)."""
     if not transposed:
         row, chunk = np.arange(first, first + rows)[:, None], np.arange(k_bytes // 16)
         step = d.lead if d.span == 16 else 16
@@ -105,7 +105,7 @@ def numbers(data: Arr, kind: str) -> Arr:
 
 
 class Product:
-    """One product, prepared. ``parts(v, warps)`` are the descriptors at issue; ``apply`` makes it."""
+    """One product, prepared. ``parts(v, warps)``: the descriptors at issue; ``apply`` computes it."""
 
     def __init__(self, b: Build) -> None:
         self.b = b
@@ -159,7 +159,7 @@ class Product:
     # --- at issue ---
 
     def issue(self, v: View, warps: Arr) -> Arr:
-        """[warp, word] of the descriptors, and whether the sums count, of the warps (their numbers in the view)."""
+        """[warp, word] of the descriptors of these warps (numbers in the view), and whether the sums are added to."""
         first = warps * 32
         words = [v.U[row][first].astype(i64) for row in self.descriptors]
         if len(words) == 2:
@@ -257,7 +257,7 @@ class Product:
 
 
 def warps_of(v: View, m: Arr | None) -> Arr:
-    """Numbers in the view of the warps that run, all of whose lanes must."""
+    """Numbers in the view of the active warps, all of whose lanes must be active."""
     if m is None:
         return np.arange(v.n // 32)
     some = m.reshape(-1, 32)
@@ -287,7 +287,7 @@ def product(b: Build) -> InstFn:
 
 
 def order(b: Build) -> InstFn:
-    """WARPGROUP.ARRIVE, .DEPBAR: registers are handed over; groups are waited for."""
+    """WARPGROUP.ARRIVE makes the registers available to products; .DEPBAR waits for groups."""
     b.only("ARRIVE", "DEPBAR", "LE")
     left = next((o.value for o in b.inst.srcs if isinstance(o, Imm)), 0)
     arrives = "ARRIVE" in b.mods

@@ -1,19 +1,16 @@
-"""Orders in which warps go on that a program must survive: each warp by itself, and none in step with another.
+"""Orders of warps that every program must survive: each warp runs by itself, none in step with another.
 
-The machine's own order keeps warps together, which hides what a missing barrier breaks. Here every warp is a bundle
-of its own, and who is next is chosen
-to be unlucky:
+The machine's own order keeps warps together, which hides the effects of a missing barrier. Here every warp is a bundle
+of its own, and the choice of the next one is adverse:
 
-* ``far``: one warp goes on until it waits or ends, then the next one;
-* ``back``: the same from the last warp on, and of a warp whose threads have parted the group that is furthest in the
-  code first;
-* ``parts``: the groups of a warp that has parted in the other order, warps in turn;
+* ``far``: one warp runs until it waits or ends, then the next;
+* ``back``: the same from the last warp on; of a diverged warp, the group that is furthest in the code runs first;
+* ``parts``: the groups of a diverged warp in the opposite order, the warps in turn;
 * ``random``: a random group, for a few instructions each time;
-* ``starve``: one warp (by the seed) goes on only where no other can.
+* ``starve``: one warp (chosen by the seed) runs only if no other can.
 
-None of them is unfair for ever: a group that has gone on for :data:`PATIENCE` choices without an end gives way to the
-one that waited longest, so that loops that
-wait for another warp end, as they do on the hardware.
+None of them is unfair for ever: a group that has been chosen :data:`PATIENCE` times without ending gives way to the
+one that waited longest, so that loops that wait for another warp end, as they do on the hardware.
 """
 
 from __future__ import annotations
@@ -25,9 +22,9 @@ from typing import Final
 from stages.simulate.machine import Bundle
 
 ORDERS: Final = ("far", "back", "parts", "random", "starve")
-#: Choices in a row of the same warp (each up to 32 control instructions) before another one is let on.
+#: Consecutive choices of the same warp (each up to 32 control instructions) before another one runs.
 PATIENCE: Final = 8
-#: Choices without the starved warp before it is let on for once.
+#: Choices after which the starved warp runs one time.
 HUNGER: Final = 48
 #: Most instructions that the random order runs at once.
 _FEW: Final = 12

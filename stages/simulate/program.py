@@ -33,7 +33,7 @@ from stages.simulate.machine import Bundle, CtlFn, Fault, InstFn, Machine
 from stages.simulate.state import View
 
 Arr = NDArray[Any]
-#: (word, address) -> instruction; raises ValueError with a reason for a word that is none.
+#: (word, address) -> instruction; raises ValueError with a reason if the word is none.
 Decoder = Callable[[int, int], Inst]
 
 OPS: Final[dict[str, Builder]] = {
@@ -85,7 +85,7 @@ class Program:
             word = self.words[index]
             try:
                 got = self.decode(word, self.addresses[index])
-            except Exception as e:  # whatever a hostile word does to the decoder
+            except Exception as e:  # whatever a corrupt word does to the decoder
                 raise Unsupported(f"instruction word {word:#034x} can't be decoded ({e})") from e
             self.insts[index] = got
         return got
@@ -118,20 +118,20 @@ class Program:
 
 
 class Compiled:
-    """A program bound to a launch: the closures. Rows of the context's lanes hold its constants."""
+    """A program bound to a launch: its closures. Rows of the context's lanes hold its constants."""
 
     def __init__(self, program: Program, context: Context) -> None:
         self.program = program
         self.context = context
         n = len(program.words)
-        self.fns: list[InstFn] = [_never] * n  # set where a segment is entered: a module may have many kernels
+        self.fns: list[InstFn] = [_never] * n  # filled in when a segment is entered: a module may have many kernels
         self.ctls: dict[int, CtlFn] = {}
         self.ends: list[int] = [-1] * n
         self.builds: dict[int, Build] = {}
         self.place = program.place
 
     def drop(self) -> None:
-        """Let go of the closures; nothing runs after this."""
+        """Drop the closures; nothing runs after this."""
         self.fns.clear()
         self.ctls.clear()
         self.builds.clear()

@@ -1,17 +1,15 @@
 """The race detector: accesses to shared and global memory that nothing orders.
 
-Two accesses of one place by different threads, one of them a write, are a *race* unless the first comes before the
-second by what :mod:`clocks` knows of. Atomics and
-strong accesses (.STRONG, as ptxas writes volatile, relaxed, acquire and release) do not race among themselves.
-Reported apart: writes of the value that is there
-already (``same value``), and pairs that only a value read without a fence behind it orders (``no fence``), as in the
+Two accesses to one address by different threads, at least one a write, are a *race* unless :mod:`clocks` shows that the
+first comes before the second. Atomics and strong accesses (.STRONG, as ptxas compiles volatile, relaxed, acquire and
+release) do not race among themselves. Two kinds are reported separately: writes of the value that is already there
+(``same value``), and pairs ordered only by a value that was read without a fence after it (``no fence``), as in the
 usual code of a last block.
 
-Memory is followed in words of four bytes, in bytes from the first narrower access on. Of a place the last write and
-two reads are kept: as much as
-the memory itself, a few times over, and a time for each access that does not grow. Local memory, constants and what
-asynchronous copies write beyond their ends are
-not followed. At most :data:`SHOWN` kinds of pairs are reported, each once.
+Memory is followed in words of four bytes, and in bytes from the first narrower access on. For each unit the last write
+and two reads are kept. That takes a few times the size of the memory, and constant time per access. Local memory,
+constants, and writes of asynchronous copies outside their own instructions are not followed. At most :data:`SHOWN`
+kinds of pairs are reported, each one time.
 """
 
 from __future__ import annotations
@@ -31,11 +29,11 @@ from stages.simulate.state import EXITED, warp_any
 
 u8, u32, i32, i64 = np.uint8, np.uint32, np.int32, np.int64
 SHOWN: Final = 200
-#: Bytes of memory that are followed.
+#: Most bytes of memory that are followed.
 MOST: Final = 1 << 28
 _STRONG: Final = frozenset(("STRONG", "MMIO"))
 _ATOMIC: Final = facts.atomics().keys()
-#: What works on mbarriers, or tells one that it is done.
+#: Instructions that work on mbarriers or signal them.
 _OBJECTS: Final = facts.of_class("syncs", "arrives") | facts.writing("cluster")
 READ, WRITE = "read", "write"
 
@@ -54,8 +52,8 @@ class Race(NamedTuple):
 
 
 class Touch:
-    """Last accesses of one kind of every unit of a memory: lane + 1 (0: none), its clock, instruction and whether it
-    was strong."""
+    """The last accesses of one kind to every unit of a memory: lane + 1 (0: none), its clock, the instruction, and
+    whether it was strong."""
 
     __slots__ = ("clock", "lane", "pc", "strong")
 
@@ -72,19 +70,19 @@ class Touch:
         )
 
     def put(self, at: Arr, lanes: Arr, clocks: Arr, pc: int, strong: bool) -> None:
-        """Remember accesses; of several of one unit the last one stays."""
+        """Record accesses; of several to one unit the last one stays."""
         self.lane[at] = lanes + 1
         self.clock[at] = clocks
         self.pc[at] = pc
         self.strong[at] = strong
 
     def copy(self, source: Touch, at: Arr) -> None:
-        """Take over what another one has of some units."""
+        """Copy the entries of some units from another table."""
         for name in self.__slots__:
             getattr(self, name)[at] = getattr(source, name)[at]
 
     def age(self, lanes: int, number: int) -> None:
-        """Everything there was done by set ``number`` of blocks."""
+        """From here on, everything recorded was done by set ``number`` of blocks."""
         done = self.lane > 0
         self.clock[done & (self.lane <= lanes)] = number
         self.lane[done] = lanes + 1
@@ -114,7 +112,8 @@ class Shadow:
 
 
 class Races:
-    """Follows the accesses of a launch; see the module text. ``place(pc)`` and ``who(lane)``: words."""
+    """Follows the accesses of a launch; see the module text. ``place(pc)`` and ``who(lane)`` give names for
+    messages."""
 
     def __init__(self, place: Callable[[int], str], who: Callable[[int], str]) -> None:
         self.place = place
@@ -184,11 +183,11 @@ class Races:
     # --- instructions ---
 
     def watch(self, inst: Inst, pc: int, wrap: Callable[[InstFn], InstFn], run: InstFn) -> InstFn:
-        """The instruction ``run``, which ``wrap`` puts under its guard, with what there is to be known of it."""
+        """The instruction ``run``, put under its guard by ``wrap``, with its accesses recorded."""
         words = frozenset(w for m in inst.mods for w in m.split("."))
         if inst.op in ("MEMBAR", "FENCE") or (inst.op == "CCTL" and "IVALL" in words):
-            # Wider than a block, MEMBAR publishes alone; both compilers put CCTL.IVALL behind it, without which plain
-            # loads may find old lines in L1.
+            # A MEMBAR wider than a block only publishes. Both compilers put CCTL.IVALL after it, without which plain
+            # loads may hit old lines in L1.
             return self._fence(inst.op == "MEMBAR", inst.op != "MEMBAR" or "CTA" in words, wrap)
         strong = bool(words & _STRONG) or inst.op in _ATOMIC or inst.op in _OBJECTS
         if not strong and inst.op not in _PLAIN:
@@ -218,9 +217,9 @@ class Races:
         return watched
 
     def group(self, v: View, m: Arr | None) -> None:
-        """Lanes that execute now, whether the guard holds for them or not."""
+        """Lanes that execute now, whether their guard is true or not."""
         self.lo = v.lo
-        here = self.clocks.here
+        here = self.clocks.executing
         here[:] = False
         here[v.lo : v.hi] = True if m is None else m
 
@@ -264,11 +263,11 @@ class Races:
             self.clocks.hear((shadow.name, int(offset)), lanes[at & ~7 == offset], True)
 
     def stored(self, memory: WatchedHeap | WatchedWindow, same: Arr) -> None:
-        """The write before has been made; ``same``: for each access, whether its value was there already."""
+        """The previous write has been made; ``same``: for each access, whether its value was already there."""
         self._settle(self.shadow(memory), same)
 
     def flush(self) -> None:
-        """Writes whose values nobody told are judged."""
+        """Judge writes whose values were never reported."""
         for shadow in self.shadows.values():
             self._settle(shadow, None)
 
@@ -291,8 +290,8 @@ class Races:
         shadow.also.lane[units] = 0
 
     def _note_read(self, shadow: Shadow, units: Arr, each: Arr, strong: bool) -> None:
-        """Keep the read; what was kept goes to the second place where nothing puts it before this one. Of reads of
-        one unit at once the first and the last are kept."""
+        """Record the read. The previous read moves to the second slot unless it comes before this one. Of several reads
+        of one unit at once the first and the last are kept."""
         read, also, own = shadow.read, shadow.also, self.clocks.own
         kept = read.lane[units]
         held = np.flatnonzero((kept > 0) & (kept != each + 1))
@@ -345,7 +344,7 @@ class Races:
             )
 
     def _judge_batch(self, shadow: Shadow, units: Arr, each: Arr, same: Arr | None) -> None:
-        """Several writes of one unit by one instruction: which stays is open, so that their values must be equal."""
+        """One instruction writes a unit several times: which write wins is undefined, so the values must be equal."""
         if len(units) < 2:
             return
         order = np.argsort(units, kind="stable")
@@ -383,7 +382,7 @@ class Races:
         self.found[key] = Race(*key, text)
 
     def _tell(self, shadow: Shadow, at: Arr, lanes: Arr) -> None:
-        """What a strong access tells, or hears, at its place."""
+        """What a strong access publishes or hears at its address."""
         clocks = self.clocks
         if not clocks.fences and not self.object and not clocks.places:
             return
@@ -394,7 +393,7 @@ class Races:
             if not self.publishes:
                 clocks.hear(key, mine, at_once)
                 continue
-            for k, lane in enumerate(mine):  # one after the other, as atomics are done
+            for k, lane in enumerate(mine):  # one lane at a time, as atomics are performed
                 clocks.hear(key, mine[k : k + 1], at_once)
                 clocks.publish(key, int(lane), self.object)
 
@@ -409,7 +408,7 @@ def _first_of_each(values: Arr) -> Arr:
 
 
 class WatchedHeap(Heap):
-    """Global memory whose accesses are told."""
+    """Global memory whose accesses are reported to the detector."""
 
     __slots__ = ("races",)
 
@@ -427,7 +426,7 @@ class WatchedHeap(Heap):
 
 
 class WatchedWindow(Window):
-    """Shared memory whose accesses are told."""
+    """Shared memory whose accesses are reported to the detector."""
 
     __slots__ = ("races",)
 

@@ -1,17 +1,17 @@
 """Register state of the resident warps: one row per register, one column per thread ("lane").
 
 Rows of 32-bit words (``View.U``; ``F`` and ``I`` are the same memory as float32 and int32): R0..R254, RZ (zeros), a
-sink for writes to RZ, UR0..UR254, then constants and special registers as they are asked for. A uniform register is
-kept as a row as well, equal in the 32 lanes of a warp: vector instructions read it like any register.
+sink for writes to RZ, UR0..UR254, then constants and special registers as code asks for them. A uniform register is
+a row too, equal in the 32 lanes of a warp, so vector instructions read it like any register.
 
 Rows of booleans (``View.P``): P0..P6, PT, UP0..UP6, a sink, "waits at convergence barrier k" for k = 0..16, and "has
 exited". Rows of convergence barriers (``View.B``): B0..B15 and one for WARPSYNC. A row holds, for each lane, the 32-bit
-set of lanes of its warp that it must meet. That each lane has its own set matters where groups of a warp are in the
-same code at different depth (recursion): ptxas saves and restores B registers around calls as if they belonged to the
+set of lanes of its warp that it must meet. Each lane has its own set because groups of a warp may be in the same code
+at different depths (recursion): ptxas saves and restores B registers around calls as if they belonged to the
 thread.
 
-A :class:`View` is a range of warps (a power of two, aligned): instructions run over the smallest view that holds their
-lanes.
+A :class:`View` is a range of warps (a power of two, aligned): an instruction runs over the smallest view that covers
+its lanes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ RowMaker = Callable[["Lanes"], Arr]
 
 
 class View:
-    """Lanes ``lo`` to ``hi`` (multiples of 32). ``um``: lanes of the warps that run now, None = all (set before each
+    """Lanes ``lo`` to ``hi`` (multiples of 32). ``um``: lanes of the active warps, None = all (set before each
     run)."""
 
     __slots__ = ("B", "F", "I", "P", "U", "extra", "hi", "lanes", "lo", "n", "um")
@@ -58,7 +58,7 @@ class View:
         self.extra: dict[str, Arr] = {}
 
     def grow(self, row: Arr) -> None:
-        """Take in a row that was added to the lanes."""
+        """Add a row that was added to the lanes."""
         part = row[self.lo : self.hi]
         self.U.append(part)
         self.F.append(part.view(np.float32))
@@ -81,7 +81,7 @@ class Lanes:
         self.warps = warps
         self.n = warps * 32
         generator = np.random.default_rng(seed)
-        # Uninitialised registers hold arbitrary values, the same for the same seed.
+        # Uninitialised registers hold arbitrary values, the same for equal seeds.
         words = generator.integers(0, 2**32, (FIXED_ROWS, self.n), dtype=np.uint32)
         words[RZ_ROW] = 0
         uniform = words[UR0:, ::32].repeat(32, axis=1)
@@ -100,7 +100,7 @@ class Lanes:
         self.barriers = np.zeros((17, self.n), np.uint32)
 
     def row(self, key: object, maker: RowMaker) -> int:
-        """The row of a constant or special register, made on first request and kept from one block set to the next."""
+        """The row of a constant or special register, made on first request and kept across block sets."""
         at = self.index.get(key)
         if at is None:
             at = self.index[key] = len(self.rows)
@@ -157,5 +157,5 @@ def ballot(mask: Arr) -> Arr:
 
 
 def spread(words: Arr) -> Arr:
-    """The inverse of :func:`ballot`: one boolean a lane from one word a warp."""
+    """The inverse of :func:`ballot`: one boolean per lane from one word per warp."""
     return np.unpackbits(words.astype("<u4").view(np.uint8), bitorder="little").astype(np.bool_)

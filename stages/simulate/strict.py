@@ -1,14 +1,15 @@
-"""The strict machine: results appear when their latency or scoreboard says so; whoever reads earlier gets the old
-value.
+"""The strict machine: a result becomes visible only when its latency or scoreboard says so; an earlier read gets the
+old value.
 
 Every bundle has a clock. An instruction issues when the stall count of the one before has passed and the scoreboards in
-its wait mask are free. Its results are kept aside as *pending* writes of rows, and enter the row when an instruction
-that reads it issues late enough for its class. Instructions with variable latency read their registers some time after
-issue, until the read scoreboard is released: a register that is overwritten in between is read new. Latencies come from
-:mod:`timing`. Pending writes of one row with fixed latency stay in order of issue; one with variable latency lands when
-it lands, also over a younger one. The operand reuse cache holds a value for the next instruction.
+its wait mask are free. Its results are kept aside as *pending* writes of rows. They enter the row when an instruction
+that reads the row issues late enough for its class. Instructions with variable latency read their registers some time
+after issue, until the read scoreboard is released: if a register is overwritten in between, they read the new value.
+Latencies come from :mod:`timing`. Pending writes of one row with fixed latency enter in order of issue; one with
+variable latency enters when it is done, even over a younger one. The operand reuse cache holds a value for the next
+instruction.
 
-When bundles meet, the elapsed time of each since its own events is kept, none is added: waiting hides no hazard.
+When bundles merge, each keeps the time since its own events and none is added: waiting hides no hazard.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _ARGUMENTS = range(4, 16)  # registers of arguments and results in the calling c
 _WRITE = 2  # cycles after issue in which no fixed-latency result lands
 
 
-#: In front of these nothing stays queued.
+#: Deferred instructions read their registers before any of these.
 _DRAINING: Final = facts.with_value("ctl", "exit", "call") | facts.of_class("bar")
 
 
@@ -57,7 +58,7 @@ class StrictMachine(Machine):
         self.watch: Profile | None = None
         self.flight = Flight(lambda what, first, second, row: self.note(what, first, second, ("U", row), 0))
         program.context.flight, program.context.copies = self.flight, Copies()
-        #: (what, first, second, row) -> distance, for every register that two instructions use too close to each other.
+        #: (what, first, second, row) -> distance, for every register that two instructions use too close together.
         self.hazards: dict[tuple[str, int, int, Row], int] = {}
 
     # --- plans ---
@@ -95,11 +96,11 @@ class StrictMachine(Machine):
                 raise Fault(f"instruction number {index} has operands that the simulator can't read ({e!r})") from e
             got = self.plans[index] = Plan(build, run, self.sm, get)
             if run is not None:
-                self.code.fns[index] = guarded(build.inst, run, build)  # what a safe run calls
+                self.code.fns[index] = guarded(build.inst, run, build)  # what a run of safe instructions calls
         return got
 
     def hazard_lines(self) -> list[str]:
-        """One line for every pair of instructions of which the second read too early."""
+        """One line for every pair of instructions in which the second came too early."""
         names = []
         for (what, first, second, (kind, row)), distance in self.hazards.items():
             if kind == "U":
@@ -115,7 +116,7 @@ class StrictMachine(Machine):
     # --- time of bundles ---
 
     def time_of(self, bundle: Bundle) -> Time:
-        """The bundle's clock, made on first use."""
+        """The bundle's clock, created on first use."""
         if bundle.time is None:
             bundle.time = Time()
         return bundle.time  # type: ignore[no-any-return]
@@ -185,8 +186,8 @@ class StrictMachine(Machine):
             self.hazards[key] = distance
 
     def settle(self, time: Time, view: View, row: Row, reader: str, at: int, pc: int) -> None:
-        """Enter the pending writes of a row that a ``reader`` issuing at ``at`` sees. ``pc``: the instruction, to note
-        what it does not see (-1: do not)."""
+        """Enter the pending writes of a row that a ``reader`` issuing at ``at`` sees. ``pc``: the reading instruction,
+        to report what it misses (-1: do not)."""
         entries = time.pending[row]
         kind, number = row
         uniform = is_uniform_row(row)
@@ -217,7 +218,7 @@ class StrictMachine(Machine):
             del time.pending[row]
 
     def capture(self, time: Time, view: View, plan: Plan, mask: Arr | None, at: int, ready: int) -> None:
-        """Run the instruction and set its results aside."""
+        """Run the instruction and keep its results as pending."""
         run = plan.run
         assert run is not None
         rows = [(view.U if k == "U" else view.P)[r] for k, r in plan.writes]
@@ -241,7 +242,7 @@ class StrictMachine(Machine):
                 time.pending[key] = [entry]
                 continue
             held.append(entry)
-            if len(held) > 8:  # a row that is written again and again but not read
+            if len(held) > 8:  # a row that is written repeatedly but not read
                 self.settle(time, view, key, "alu", at, -1)
 
     def perform(self, time: Time, view: View, d: Deferred) -> None:
@@ -275,7 +276,7 @@ class StrictMachine(Machine):
         bundle.view.um = saved
 
     def trim(self, time: Time, view: View) -> None:
-        """Enter what has landed of rows with many pending writes: joins must not let them pile up."""
+        """Enter completed writes of rows with many pending writes, so that merges do not accumulate them."""
         for row in [r for r, entries in time.pending.items() if len(entries) > 8]:
             self.settle(time, view, row, "alu", time.clock, -1)
 
@@ -287,7 +288,7 @@ class StrictMachine(Machine):
                 self.settle(time, bundle.view, row, "branch", time.clock, -1)
 
     def landed(self, time: Time, view: View, row: Row, at: int) -> bool:
-        """Enter the pending writes of a row if all of them can be seen by whoever reads at ``at``."""
+        """Enter the pending writes of a row if a read at ``at`` can see all of them."""
         kind, uniform = row[0], is_uniform_row(row)
         for e in time.pending[row]:
             if at < e.ready if e.ready >= 0 else at - e.at < longest(e.writer, e.part, e.dual, kind, uniform, self.sm):
@@ -298,7 +299,7 @@ class StrictMachine(Machine):
     # --- issue ---
 
     def enter(self, bundle: Bundle, time: Time, run: Run, first: Ctl) -> bool:
-        """Can the run begin? Waits for what its first instruction waits for."""
+        """Can the run begin? Wait for what its first instruction waits for."""
         at = time.clock = self.wait(time, first)
         queue = time.queue
         while queue and queue[0].read_at <= at:
@@ -383,14 +384,14 @@ class StrictMachine(Machine):
                         self.settle(time, view, row, plan.reader, at, plan.pc)
                         if (
                             plan.late and row in pending
-                        ):  # too early for this one: it gets the old value, however late it reads
+                        ):  # too early for this one: it gets the old value, no matter how late it reads
                             source = (view.U if row[0] == "U" else view.P)[row[1]]
                             held.append((source, source.copy()))
                 direct = not held and not queue and self.runs.safe(plan) and not any(r in pending for r in plan.reads)
                 if direct and all(r not in pending or self.landed(time, view, r, at) for r in plan.writes):
                     assert plan.run is not None
                     plan.run(view, mask)
-                elif plan.late or (queue and plan.memory):  # behind stores that have yet to read their registers
+                elif plan.late or (queue and plan.memory):  # after stores that have yet to read their registers
                     read_at = max(read_at, time.read_pipe)
                     for kind, number in plan.early:
                         source = (view.U if kind == "U" else view.P)[number]
@@ -404,7 +405,7 @@ class StrictMachine(Machine):
         time.clock = at + (ctl.stall or DRAIN)
 
     def _issue_warpgroup(self, time: Time, view: View, plan: Plan, mask: Arr | None, at: int, skip: bool) -> None:
-        """A product of a warpgroup, or what orders them: see :mod:`flight`."""
+        """A product of a warpgroup, or an instruction that orders products: see :mod:`flight`."""
         for board in (plan.ctl.wr, plan.ctl.rd):
             if board < 6:
                 time.hold(board, at + 2)
@@ -416,7 +417,7 @@ class StrictMachine(Machine):
             plan.run(view, mask)
 
     def _issue_fixed(self, time: Time, view: View, plan: Plan, mask: Arr | None, at: int, skip: bool) -> None:
-        """Issue an instruction of fixed latency at cycle ``at``; ``skip``: no lane runs it."""
+        """Issue an instruction of fixed latency at cycle ``at``; ``skip``: no lane executes it."""
         ctl = plan.ctl
         if ctl.wr < 6:
             time.hold(ctl.wr, at + 2)
@@ -436,7 +437,7 @@ class StrictMachine(Machine):
             self.capture(time, view, plan, mask, at, -1)
 
     def overtakes(self, queue: Iterable[Deferred], plan: Plan, mask: Arr | None, at: int, ready: int) -> None:
-        """Note what the instruction reads or writes too early of results whose instructions have not even read their
+        """Report what the instruction reads or writes too early: results of instructions that have not even read their
         registers."""
         for d in queue:
             written = d.plan.writes
@@ -448,7 +449,7 @@ class StrictMachine(Machine):
                     self.note("still to be written over", d.plan.pc, plan.pc, row, at - d.at)
 
     def keep(self, view: View, plan: Plan) -> dict[int, tuple[int, Arr, int]]:
-        """What the reuse cache holds behind an instruction (called before its results are seen)."""
+        """What the reuse cache holds after an instruction (called before its results are visible)."""
         return {
             i: (n, view.U[n].copy(), plan.pc if ("U", n) in plan.writes else -1)
             for i in plan.reuse
@@ -555,12 +556,12 @@ class StrictMachine(Machine):
 
 
 def _unseen(rest: list[Entry], seen: list[Entry]) -> list[Entry]:
-    """What a reader misses: not what a younger write that it sees stands for in any case."""
+    """What a reader misses, without writes that a younger visible write replaces anyway."""
     return [e for e in rest if not any(s.ready < 0 and s.at > e.at and s.mask is None for s in seen)]
 
 
 def _superseded(rest: list[Entry], seen: list[Entry]) -> list[Entry]:
-    """What is left of unseen fixed-latency writes after younger ones of the same lanes have entered."""
+    """The unseen fixed-latency writes that remain after younger ones of the same lanes have entered."""
     out = []
     for e in rest:
         if e.ready < 0:

@@ -1,11 +1,11 @@
-"""Which results nobody can read too early, so that the strict machine may write them at once.
+"""Which results cannot be read too early, so that the strict machine may write them at once.
 
-Stall counts are a lower bound on the time between two instructions, and waits only add to it. Where on every path from
-an instruction each reader comes late enough, or behind a wait for its scoreboard, keeping the result aside could not
-show anything: the machine would enter it before the first look. Such an instruction is *safe*; a :class:`Run` is a
-stretch of safe instructions with fixed latency, which runs as in the plain machine. What the analysis can't see, such
-as an indirect branch before the time has passed, is not safe and goes the long way. A safe instruction does the same
-either way: the long way is the definition.
+Stall counts are a lower bound on the time between two instructions, and waits only add to it. If on every path from an
+instruction each reader comes late enough, or after a wait for its scoreboard, then keeping the result aside shows
+nothing: the machine would enter it before the first read. Such an instruction is *safe*. A :class:`Run` is a sequence
+of safe instructions with fixed latency, which runs as in the plain machine. An instruction that the analysis cannot
+follow (for example, an indirect branch comes before the time has passed) is not safe and takes the slow path. For a
+safe instruction both ways give the same result: the slow path is the definition.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stages.simulate.program import Compiled
 from stages.simulate.strict_time import DRAIN, Plan, Row, is_uniform_row
 from stages.simulate.timing import latency
 
-#: Control instructions after which the next one runs, if any does.
+#: Control instructions that may continue at the next one.
 _FALLS: Final = (
     facts.with_value("ctl", "bsync", "break")
     | facts.of_class("bar")
@@ -49,13 +49,13 @@ _READERS: Final = (
     "gmma",
     "call",
 )
-#: Instructions that a search for waits looks at before it gives up.
+#: Most instructions that a search for waits visits.
 _REACH: Final = 256
 _NONE: Final = 7
 
 
 class Run:
-    """Safe instructions up to ``stop``; ``cycles`` from the first one's issue to that of ``stop``; ``touched``: rows
+    """Safe instructions up to ``stop``; ``cycles`` from the issue of the first to that of ``stop``; ``touched``: rows
     read or written."""
 
     __slots__ = ("cycles", "stop", "touched")
@@ -68,12 +68,12 @@ class Run:
 
 @cache
 def longest(writer: str, part: int, dual: bool, kind: str, uniform: bool, sm: int) -> int:
-    """Cycles after which a fixed-latency result is seen by whoever reads."""
+    """Cycles after which every reader sees a fixed-latency result."""
     return max(latency(writer, part, dual, reader, kind, uniform, sm) for reader in _READERS)
 
 
 class Runs:
-    """Answers for one program; ``plan`` prepares an instruction."""
+    """Safe runs of one program; ``plan`` prepares an instruction."""
 
     def __init__(self, code: Compiled, plan: Callable[[int], Plan], sm: int) -> None:
         self.code = code
@@ -82,7 +82,7 @@ class Runs:
         self.known: dict[int, Run | None] = {}
 
     def find(self, start: int) -> Run | None:
-        """The longest run from ``start``, None where the first instruction is not safe."""
+        """The longest run from ``start``, None if the first instruction is not safe."""
         stop = end = start
         cycles = total = 0
         touched: set[Row] = set()
@@ -106,16 +106,16 @@ class Runs:
         return run
 
     def safe(self, plan: Plan) -> bool:
-        """Is the instruction's result seen by all its readers, and are its sources read before they change?"""
+        """Do all readers see the instruction's result, and are its sources read before they change?"""
         if plan.safe is None:
             try:
                 plan.safe = self._waited(plan) if plan.variable else self._distant(plan)
-            except (Fault, Unsupported):  # something ahead that can't be prepared: it may never run
+            except (Fault, Unsupported):  # something ahead cannot be prepared: it may never run
                 plan.safe = False
         return plan.safe
 
     def _next(self, plan: Plan) -> tuple[int, ...] | None:
-        """Indices of the instructions that can follow; None where that is not known."""
+        """Indices of the instructions that can follow; None if not known."""
         inst = plan.inst
         if inst.op not in CONTROL:
             return (plan.pc + 1,)
@@ -134,7 +134,7 @@ class Runs:
         return None
 
     def _distant(self, plan: Plan) -> bool:
-        """Every path keeps the distance that each reader of a fixed-latency result needs."""
+        """Does every path keep the distance that each reader of a fixed-latency result needs?"""
         if plan.depbar is not None or plan.ctl.wr < _NONE or plan.ctl.rd < _NONE:
             return False
         parts = dict(zip(plan.writes, plan.parts, strict=True))
@@ -169,7 +169,7 @@ class Runs:
         return True
 
     def _waited(self, plan: Plan) -> bool:
-        """Every path waits for the instruction's scoreboards before it touches the result or changes a source."""
+        """Does every path wait for the instruction's scoreboards before it touches the result or changes a source?"""
         if plan.at_read:
             return False
         writes = frozenset(plan.writes)
@@ -199,7 +199,7 @@ class Runs:
                 return False
             if (
                 board == _NONE and plan.pipe and other.pipe == plan.pipe
-            ):  # results of one pipe come in order: its next scoreboard covers them
+            ):  # results of one pipe arrive in order: its next scoreboard covers them
                 board = other.ctl.wr
             following = self._next(other)
             if following is None:

@@ -1,5 +1,5 @@
-"""What the strict machine keeps of time: pending writes, instructions under way, the clock of a bundle; and
-instructions prepared for it."""
+"""State of time in the strict machine: pending writes, instructions in flight, the clock of a bundle, prepared
+instructions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stages.simulate.timing import is_dual, is_memory, is_variable, pipe_of, rea
 
 Arr = NDArray[Any]
 Row = tuple[str, int]
-DRAIN = 40  # cycles that a stall count of 0 stands for
+DRAIN = 40  # cycles for a stall count of 0
 
 
 _READS_AT_ISSUE: Final = facts.having("sreg") | {"LDGDEPBAR", "BMOV"}
@@ -48,7 +48,7 @@ class Entry:
 
 
 class Deferred:
-    """A variable-latency instruction that has issued but not yet read its registers."""
+    """A variable-latency instruction that has issued but has not read its registers."""
 
     __slots__ = ("at", "held", "mask", "plan", "read_at", "ready")
 
@@ -64,7 +64,7 @@ class Deferred:
 
 
 class Time:
-    """The clock of a bundle and all that is under way."""
+    """The clock of a bundle and everything in flight."""
 
     __slots__ = ("boards", "clock", "pending", "pipes", "queue", "read_pipe", "reuse")
 
@@ -80,7 +80,7 @@ class Time:
         self.reuse: dict[int, tuple[int, Arr, int]] = {}
 
     def hold(self, board: int, until: int) -> None:
-        """One more instruction in flight on a scoreboard."""
+        """Add one instruction in flight on a scoreboard."""
         times = self.boards[board]
         if len(times) >= 64:
             times[:] = [t for t in times if t > self.clock]
@@ -117,7 +117,7 @@ class Time:
             for e in entries:
                 lanes_here = chosen if e.mask is None else e.mask & chosen
                 at, ready = e.at + shift, e.ready + shift if e.ready >= 0 else -1
-                # The two sides of a branch carry parts of one entry from before it: join them again.
+                # The two sides of a branch carry parts of one older entry: join them again.
                 twin = next((x for x in mine if x.pc == e.pc and (uniform or (x.at == at and x.ready == ready))), None)
                 if twin is None or twin.mask is None:
                     twin = Entry(
@@ -218,8 +218,8 @@ class Plan:
         self.memory = self.variable and is_memory(inst)
         self.early = [r for r in self.reads if not (r[0] == "U" and r[1] < 256)]
         self.late_reads = [r for r in self.reads if r[0] == "U" and r[1] < 256]
-        # The predicate of a generic atomic without a result is known when its address is (measured: the branch waits
-        # for the read scoreboard).
+        # The predicate of a generic atomic without a result is known as soon as its address is (measured: the branch
+        # waits for the read scoreboard).
         self.at_read = inst.op == "ATOM" and bool(self.writes) and all(kind == "P" for kind, _ in self.writes)
         self.warpgroup = inst.op in _WARPGROUP
         self.vector_reads = [r for kind, r in self.reads if kind == "U" and r < RZ_ROW]

@@ -42,13 +42,13 @@ class Stubs:
 
     @property
     def memory(self) -> Memory:
-        """The memories of the launch, which gives its context before it runs."""
+        """The memories of the launch, which sets its context before it runs."""
         assert self.context is not None
         memory: Memory = self.context.memory
         return memory
 
     def arenas(self) -> list[tuple[str, int]]:
-        """Global allocations that the functions need."""
+        """The global allocations that the functions need."""
         return [("device heap", ARENA)] if "malloc" in self.names else []
 
     def text(self) -> str:
@@ -145,7 +145,7 @@ class Stubs:
             u[_ARG0][lane], u[_ARG0 + 1][lane] = address & 0xFFFFFFFF, address >> 32
 
     def _free(self, machine: Machine, bundle: Bundle, mask: Arr) -> None:
-        """Nothing is reused within a launch."""
+        """Memory is not reused within a launch."""
 
     def _assertfail(self, machine: Machine, bundle: Bundle, mask: Arr) -> None:
         lane = int(mask.argmax())

@@ -1,7 +1,7 @@
 """Tensor maps as a host program makes them, for launches of the simulator and of the PTX interpreter.
 
-The driver's encoding is not documented. The fields that ``tensormap.replace`` writes stand where ptxas's code puts
-them; the fields of im2col, which it can't write, have places of this project's own (docs/simulator.md).
+The driver's encoding is not documented. The fields that ``tensormap.replace`` writes are where ptxas's code puts
+them; the fields of im2col, which it cannot write, have offsets of this project's own (docs/simulator.md).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAP_BYTES: Final = 128
 
 
 class MapError(ValueError):
-    """A tensor map that can't be; the text says why."""
+    """A tensor map that is not valid; the text says why."""
 
 
 def tensor_map(
@@ -45,9 +45,9 @@ def tensor_map(
     """An argument of a launch: a map over an array, whose last axis is the innermost dimension.
 
     All sequences are innermost first: ``box`` elements of a box (of im2col: the channels), ``dims`` and ``strides``
-    (bytes, of all dimensions but the innermost) where they are not the array's, ``steps`` the element strides;
-    ``nan``: what lies outside is NaN. ``corners``, ``pixels``: im2col's lower and upper corner and pixels of a column.
-    Raises :class:`MapError`."""
+    (bytes, of all dimensions but the innermost) if they are not the array's, ``steps`` the element strides;
+    ``nan``: elements out of bounds are NaN. ``corners``, ``pixels``: im2col's lower and upper corner and pixels of a
+    column. Raises :class:`MapError`."""
     name = type_ or _OF.get(array.dtype.name, "")
     plain = _ROUNDED.get(name, name)
     if plain not in TYPES:

@@ -1,10 +1,10 @@
 """When results become visible, for the strict machine: latency classes and tables.
 
 Distances are cycles from the issue of the producer to the issue of the consumer. The tables are the documented ones
-that Mesa publishes for SM75, SM80 and SM100 (readers in rows, writers in columns); SM90 follows SM80 but for FP64 and
-DMMA (measured in ptxas's output), SM120 adds one cycle around the "dual" ALU ops (measured), before and behind them.
-Where ptxas never comes as near as a document says, the measured distance stands. Variable latencies have no bound: they
-are drawn.
+that Mesa publishes for SM75, SM80 and SM100 (readers in rows, writers in columns). SM90 follows SM80 except for FP64
+and DMMA (measured in ptxas's output); SM120 adds one cycle before and after the "dual" ALU ops (measured). If ptxas
+never goes as low as a document says, the measured distance is used. Variable latencies have no bound: they are drawn
+at random.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _ALU: Final = _of("alu", "dual", "r2p", "p2r", "vote", "disp64")
 _DUAL: Final = _of("dual", "vote") - {"PLOP3"}  # PLOP3 keeps the distances of the others (measured)
 _FMA: Final = _of("fma")
 _HALF: Final = _of("half", "hcmp")
-#: Memory-pipe instructions whose operands come as early as those of the special function unit (documented for LDC,
+#: Memory-pipe instructions that read operands as early as the special function unit does (documented for LDC,
 #: measured for MATCH, barrier objects, textures and surfaces).
 _EARLY: Final = (
     _of("r2ur", "credux", "ldc", "redux", "syncs", "sust") | {"MATCH", "TEX"} | facts.reading("texture", "surface")
 )
-#: Ops that either pipe runs: the shorter distance holds (measured: VIADD follows IMAD, and the other way round, at 4).
+#: Ops that either pipe runs: the shorter distance applies (measured: VIADD follows IMAD, and the reverse, at 4).
 _EITHER: Final = frozenset(("VIADD",))
 _FP64: Final = _of("fp64")
 _XU: Final = _of("xu") - {"R2UR"}
@@ -37,7 +37,7 @@ _MEMORY: Final = _SHARED | {"UBLKCP"} | _of(
     "syncs", "arrives",
 )  # fmt: skip
 _FAR: Final = _of("ldg", "ldl", "atom", "ldgsts", "tex") - {"ATOMS"}
-#: Pipes whose results come back in the order of issue (measured: ptxas tags only the last of a run).
+#: Pipes whose results return in the order of issue (measured: ptxas sets a scoreboard only on the last of a run).
 _ORDERED: Final[dict[str, str]] = {
     **dict.fromkeys(_SHARED, "shared"), **dict.fromkeys(_of("ldc"), "const"), **dict.fromkeys(_XU, "xu"),
     **dict.fromkeys(_FP64, "fp64"), "DMMA": "dmma",
@@ -45,7 +45,7 @@ _ORDERED: Final[dict[str, str]] = {
 
 _UNIFORM_LOADS: Final = _of("uldc")
 _TENSOR: Final = facts.having("latesrc")
-#: Others whose results a scoreboard tells.
+#: Other instructions whose results need a scoreboard.
 _TOLD: Final = (
     facts.reading("texture", "surface")
     | facts.writing("surface")
@@ -75,7 +75,7 @@ _T80: Final[dict[str, tuple[int, ...]]] = {
 }  # fmt: skip
 #: IADD.64 as a producer (measured): reader -> cycles; the pairs of the 64-bit units 4, the rest 6.
 _FROM_ADD64: Final = {"alu": 5, "dual": 6, "wide": 4, "wab": 4, "add64": 4, "xu": 5}
-#: Readers that have no row of their own.
+#: Readers without a row of their own.
 _AS_READER: Final = {"uni": "alu", "guard": "alu", "dual": "alu", "add64": "alu"}
 #: Predicates: reader -> (from alu, fma, half, fp64).
 _P75: Final = {
@@ -144,7 +144,7 @@ def writer_class(inst: Inst, sm: int) -> str:
     return "uni" if op.startswith("U") else "alu"
 
 
-#: Those whose form of 64 bits the adder of 64 bits does.
+#: Instructions whose 64-bit form runs in the 64-bit adder.
 _ADDS_64: Final = frozenset(
     op
     for op, f in facts.table().items()
@@ -179,7 +179,7 @@ def reader_class(inst: Inst, sm: int) -> str:
 
 
 def is_variable(inst: Inst, sm: int) -> bool:
-    """Does the instruction deliver its result at a time only a scoreboard tells? (measured from what -O0 tags)"""
+    """Is the result's time known only by a scoreboard? (measured from what -O0 code tags)"""
     op = inst.op
     if op in _XU or op in _MEMORY or op in ("DMMA", "BMOV"):
         return True
@@ -196,17 +196,17 @@ def is_variable(inst: Inst, sm: int) -> bool:
 
 @cache
 def latency(writer: str, part: int, dual: bool, reader: str, kind: str, uniform: bool, sm: int) -> int:
-    """Cycles from issue to issue after which a fixed-latency result is seen. ``part``: which register of the result;
+    """Cycles from issue to issue after which a fixed-latency result is visible. ``part``: which register of the result;
     ``kind``: U or P."""
     if writer == "either":
         return min(latency(w, part, dual, reader, kind, uniform, sm) for w in ("alu", "fma"))
     if reader == "either":
         return min(latency(writer, part, dual, r, kind, uniform, sm) for r in ("alu", "fma"))
     if writer == "r2ur" and kind == "P" and not uniform:
-        return 8  # measured: ptxas tests whether all threads hold one value
+        return 8  # measured: ptxas tests whether all threads have the same value
     if writer == "r2ur":
         return 13 if has(sm, "distance-r2ur-late") else 10
-    if writer == "elect":  # its predicate as an ALU's, its uniform register as a moved one (measured)
+    if writer == "elect":  # its predicate like an ALU's, its uniform register like a moved one (measured)
         writer = "uldc" if uniform else "alu"
     if uniform:
         table = _UNIFORM_P if kind == "P" else _UNIFORM
@@ -250,19 +250,19 @@ def latency(writer: str, part: int, dual: bool, reader: str, kind: str, uniform:
     base = values[columns.index(name)] if name in columns else 4
     if reader in ("alu", "dual"):
         if name == "wlo" and has(sm, "distance-wide-low"):
-            return 5  # documented at 3; ptxas never comes nearer than this before sm_90 (measured)
+            return 5  # documented as 3; before sm_90 ptxas never goes below 5 (measured)
         if has(sm, "add-64") and (dual or reader == "dual") and name == "alu":
             return base + 1
     return base + (2 if reader == "call" and has(sm, "distance-call-late") else 0)
 
 
 def is_memory(inst: Inst) -> bool:
-    """Does it go through the pipe of loads and stores, in order with them?"""
+    """Does it go through the load/store pipe, in order with the other loads and stores?"""
     return inst.op in _MEMORY
 
 
 def is_dual(inst: Inst) -> bool:
-    """One of the ops that SM120 treats apart (measured)."""
+    """Is it one of the ops that SM120 treats differently (measured)?"""
     return inst.op in _DUAL
 
 
@@ -273,7 +273,7 @@ def pipe_of(inst: Inst) -> str:
 
 class Draw:
     """Variable latencies. ``seed % 4``: 1 all short, 2 all long, 0 one in five long, the others short, 3 random;
-    ``typical``: one guess an instruction, for estimates."""
+    ``typical``: one guess per instruction, for estimates."""
 
     __slots__ = ("mode", "random")
 
@@ -282,7 +282,7 @@ class Draw:
         self.random = random.Random(seed * 7919 + 17)
 
     def result(self, inst: Inst) -> int:
-        """Cycles from issue until the result of a variable-latency instruction is written."""
+        """Cycles from issue until a variable-latency result is written."""
         op = inst.op
         if self.mode == 4:
             return 300 if op in _FAR else 28 if op in _MEMORY else 20
