@@ -41,7 +41,7 @@ EXITS: Final[dict[str, tuple[tuple[int, str], ...]]] = {
         (1, "nothing is wrong"),
         (2, "an unknown option, or bad input"),
         (3, "it can't be judged"),
-        (4, "it is wrong, but nobody could be named"),
+        (4, "it is wrong, but no culprit could be named"),
         (5, "the test command does not run"),
     ),
 }

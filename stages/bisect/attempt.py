@@ -1,7 +1,7 @@
-"""Work in a process of its own, that may crash or not end: the chain under search, and its judges.
+"""Run work that may crash or not end in a separate process: the chain under search, and its judges.
 
-The child is forked, so that it has everything that is loaded; it says where it is as it goes, and is stopped when its
-time is over."""
+The child is forked, so it has everything that is loaded. It reports its progress, and is stopped when its time is
+over."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from typing import Any, Final
 from ir_format.diag import CompileError, OriasError
 from ir_format.record import Record
 
-#: Seconds between two lines that say that something is still at work.
+#: Seconds between two messages that say that a job is still running.
 BEAT: Final = 5.0
-#: How much longer than its processor time a job may take on the clock, on a machine with other work.
+#: How many times its processor time a job may take on the clock, on a machine with other work.
 PATIENCE: Final = 6.0
 _CHUNK: Final = 1 << 16
 _DIED: Final = "the process died"
 
-#: Told where a job is (a text), or something that is to be kept whatever happens later (a tuple).
+#: Called with a job's progress (a text), or with something to keep no matter what happens later (a tuple).
 Note = Callable[[str | tuple[Any, ...]], object]
 
 
 class Failure(Record, frozen=True):
-    """Why there is no result. ``kind``: crash, refused, hang; ``place``: what was noted last (`stage: pass`)."""
+    """Why there is no result. ``kind``: crash, refused, hang; ``place``: the last progress note (`stage: pass`)."""
 
     kind: str
     place: str
@@ -42,7 +42,7 @@ class Failure(Record, frozen=True):
 
 
 class Refused(OriasError):
-    """A stage gave its input up with a diagnostic."""
+    """A stage rejected its input with a diagnostic."""
 
 
 def attempt(
@@ -51,9 +51,9 @@ def attempt(
     beat: Callable[[str], object] | None = None,
     keep: Callable[[tuple[Any, ...]], object] = lambda got: None,
 ) -> Any:
-    """What ``job`` returns (it is pickled on its way), or a Failure. ``seconds``: of processor time, and
-    :data:`PATIENCE` times as many on the clock. ``beat``: told now and then what is going on; ``keep``: given the
-    tuples that were noted."""
+    """The result of ``job`` (it is pickled on the way), or a Failure. ``seconds``: of processor time, and
+    :data:`PATIENCE` times as many on the clock. ``beat``: called now and then with the progress; ``keep``: called with
+    the tuples that the job noted."""
     sys.stdout.flush()
     sys.stderr.flush()
     inp, out = os.pipe()
@@ -76,7 +76,7 @@ def attempt(
     if isinstance(got, Failure) and got.message == _DIED:
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
         if number == signal.SIGXCPU:
-            return Failure("hang", got.place, f"no end within {seconds:g} s")
+            return Failure("hang", got.place, f"does not end within {seconds:g} s")
         return Failure("crash", got.place, f"ended by signal {signal.Signals(number).name}" if number else _DIED)
     return got
 
@@ -136,7 +136,7 @@ def _wait(
     while True:
         now = time.monotonic()
         if now - began > PATIENCE * seconds:
-            return Failure("hang", place, f"no end within {seconds:g} s")
+            return Failure("hang", place, f"does not end within {seconds:g} s")
         ready, _, _ = select.select([inp], [], [], 0.5)
         if beat is not None and now - last > BEAT:
             last = now

@@ -1,11 +1,11 @@
-"""Find the stage, the pass and the rewrite with which what the chain makes becomes wrong.
+"""Find the stage, the pass and the rewrite that make the chain's output wrong.
 
-First the judges that need no test look at every stream of the whole chain (:mod:`stages.bisect.look`): the stage that
-they blame is searched, with the judge that found something. Where they are silent the judge is the user's,
-co-simulation, or whether there is a cubin at all. Of the parts that can be left out (:mod:`stages.bisect.chain`) the
-first with which the judge finds something is found by binary search; of a part that counts its rewrites, the first
-wrong rewrite likewise. Where the plain chain is wrong already, the static judges look at it too: what they pass is
-right by another way, so that what is left is named."""
+First the judges that need no test check every stream of the whole chain (:mod:`stages.bisect.look`). If one has a
+finding, the stage that it blames is searched with that judge. Otherwise the judge is the user's command, co-simulation,
+or whether there is a cubin at all. Some parts of the chain are optional (:mod:`stages.bisect.chain`): binary search
+finds the first optional part with which the judge finds something wrong. If that part counts its rewrites, binary
+search finds the first wrong rewrite too. If even the plain chain, without any optional part, is wrong, the static
+judges check it: the stages that they clear are right, and what is left is named."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from stages.plumbing.runner import Context, Flags, select
 
 
 class Guilt(Record):
-    """What was found. ``stage``, ``name``: the guilty stage and pass ('' where no pass can be told); ``parts``: the
-    parts of the chain that can be left out, several where what lies between them can't be judged. ``rewrite``: the
-    first wrong rewrite of a unit, counted in its stage, 0 where none can be told; ``of``: how many were applied before
-    and behind the pass. ``right``, ``wrong``: settings of the chain, whose cubins differ by that step; ``before``,
-    ``after``: streams behind the guilty pass; ``evidence``: what was computed, and what should be."""
+    """The culprit. ``stage``, ``name``: the guilty stage and pass ('' if no pass can be told); ``parts``: the optional
+    parts of the chain at fault, several if what lies between them cannot be judged. ``rewrite``: the first wrong
+    rewrite of a unit, counted in its stage, 0 if none can be told; ``of``: how many were applied before and after the
+    pass. ``right``, ``wrong``: settings of the chain whose cubins differ by that step; ``before``, ``after``: streams
+    before and after the guilty pass; ``evidence``: what was computed, and what should have been."""
 
     stage: str
     name: str = ""
@@ -46,7 +46,7 @@ class Guilt(Record):
 
 
 class Unfit(OriasError):
-    """There is nothing to look for: the cubin is right, or can't be judged (``verdict``)."""
+    """There is nothing to search for: the cubin is right, or cannot be judged (``verdict``)."""
 
     def __init__(self, verdict: Verdict, why: str) -> None:
         super().__init__(f"the whole chain's cubin {'is right' if verdict is Verdict.RIGHT else verdict.value}: {why}")
@@ -54,8 +54,8 @@ class Unfit(OriasError):
 
 
 class Hunt:
-    """One search. ``judge``: the user's; ``narrow``: gives the chain for one kernel alone, and the judge that goes
-    with it."""
+    """One search. ``judge``: the user's; ``narrow``: returns the chain for one kernel alone, and the judge for
+    it."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Hunt:
     # ------------------------------------------------------------ verdicts
 
     def verdict(self, made: Made, what: str) -> Verdict:
-        """What the judge says of a run of the chain."""
+        """The judge's verdict on a run of the chain."""
         streams = b"" if self.judge.wants_cubin else b"".join(made.streams.values())
         key = (self.judge.name, made.cubin + streams)
         if made.failure is None and key in self.known:
@@ -102,7 +102,7 @@ class Hunt:
     # ------------------------------------------------------------ the search
 
     def run(self) -> Guilt:
-        """Find the guilty part. Raises Unfit where there is nothing to find."""
+        """Find the guilty part. Raises Unfit if there is nothing to find."""
         chain, given = self.chain, self.judge
         made = chain.on(len(chain.parts))
         if made.failure is not None and not isinstance(given, Crash):
@@ -138,20 +138,20 @@ class Hunt:
         return guilt
 
     def _or_lower(self, guilt: Guilt) -> Guilt:
-        """Where co-simulation names a later stage, `lower` all the same if it left a word undefined that is read: any
-        change behind it may make that word another."""
+        """If co-simulation names a later stage, still blame `lower` if it left a word undefined that is read: any
+        change after it may give that word another value."""
         chain = self.chain
         if not isinstance(self.judge, Cosim) or guilt.stage == "lower" or "lower" not in [s.name for s in chain.stages]:
             return guilt
         found = left_undefined(chain.on(0), chain.data)
         if not found:
             return guilt
-        note = f"behind lower nothing defines a word that the PTX defines: {found[0]}"
+        note = f"after lower nothing defines a word that the PTX defines: {found[0]}"
         shows = f"it shows from {guilt.parts[0]} on" if guilt.parts else ""
         return Guilt("lower", wrong=chain.setting(len(chain.parts)), notes=[n for n in (note, shows) if n])
 
     def _judge_by(self, rule: Rule, found: Sequence[str]) -> None:
-        """Go on with a judge that needs no test, on the kernel that it speaks of."""
+        """Continue with a judge that needs no test, on the kernel that its finding names."""
         self.judge = Static(rule, self.chain.seconds)
         self.said = found[0]
         units = self._units()
@@ -165,13 +165,13 @@ class Hunt:
         return sorted({u for _, u, _ in made.marks})
 
     def _only(self, kernel: str) -> None:
-        """Work on one kernel alone from now on, if that can be done."""
+        """Work on one kernel alone from here on, if possible."""
         if self.narrow is not None and len(self._units()) > 1:
-            self.say(f"from now on {kernel} alone")
+            self.say(f"from here on {kernel} alone")
             self.chain = self.narrow(kernel)
 
     def _strict(self, judge: Cosim, made: Made) -> bool:
-        """Whether the machine that honours the control words finds what the plain one does not."""
+        """Whether the machine that honours the control words finds something that the plain one does not."""
         judge.strict, judge.name = True, "strict simulation"
         judge.witness = None
         found = self.verdict(made, "whole, strict")
@@ -180,7 +180,7 @@ class Hunt:
         return found is Verdict.WRONG
 
     def _range(self, blamed: str) -> tuple[int, int]:
-        """How many parts are on where the search begins and ends."""
+        """The numbers of enabled parts between which the search runs."""
         parts = self.chain.parts
         if blamed not in NAMES or (isinstance(self.judge, Static) and self.judge.rule.name == "records"):
             return 0, len(parts)
@@ -193,7 +193,8 @@ class Hunt:
         low, high = self._range(blamed)
         if isinstance(self.judge, Crash):
             return self._crash(made, blamed, low, high)
-        if high and self.at(high) is not Verdict.WRONG:  # only with the stages behind, or with other kernels beside it
+        # wrong only with later stages, or only with other kernels present
+        if high and self.at(high) is not Verdict.WRONG:
             low, high = 0, len(self.chain.parts)
             if self.at(high) is not Verdict.WRONG:
                 self.chain = self.whole
@@ -213,7 +214,7 @@ class Hunt:
         return self._narrowed(low, high)
 
     def _narrowed(self, low: int, high: int) -> Guilt:
-        """The guilt of the parts between two neighbouring verdicts, down to the rewrite."""
+        """The culprit among the parts between two adjacent verdicts, down to the rewrite."""
         chain = self.chain
         parts = chain.parts[low:high]
         guilt = Guilt(parts[0].stage, parts[0].name if len(parts) == 1 else "", parts, high)
@@ -228,9 +229,7 @@ class Hunt:
         if end <= start:
             return guilt
         if self.at(high, start, unit) is not Verdict.RIGHT:
-            guilt.notes.append(
-                f"{parts[0]} is wrong with no rewrite allowed, too: --limit does not reach what it does wrong"
-            )
+            guilt.notes.append(f"{parts[0]} is wrong even with no rewrite allowed: --limit does not reach its fault")
             return guilt
         under, over = first_wrong(start, end, lambda n: self.at(high, n, unit)) if end - start > 1 else (start, end)
         if over - under != 1:
@@ -241,7 +240,7 @@ class Hunt:
         return guilt
 
     def _unit(self) -> str:
-        """The unit that limits are for, where the module has several."""
+        """The unit to which limits apply, if the module has several."""
         units = {u for _, u, _ in self.whole.on(len(self.whole.parts)).marks}
         named = [k for k in self.judge.kernels if k in units]
         return named[0] if named and len(units) > 1 else ""
@@ -249,7 +248,7 @@ class Hunt:
     # ------------------------------------------------------------ what can't be left out
 
     def _crash(self, made: Made, blamed: str, low: int, high: int) -> Guilt:
-        """The part with which the chain fails: most often the one that was at work."""
+        """The part with which the chain fails: usually the one that was running."""
         parts = self.chain.parts
         at = next((n for n, p in enumerate(parts) if made.failure is not None and str(p) == made.failure.place), -1)
         if at >= 0 and self.at(at) is Verdict.RIGHT and self.at(at + 1) is Verdict.WRONG:
@@ -262,7 +261,7 @@ class Hunt:
         return Guilt(stage, name, wrong=self.chain.setting(len(parts)), notes=[_CANT_LEAVE_OUT] if name else [])
 
     def _plain(self) -> Guilt:
-        """The plain chain is wrong: what the static judges pass is right; the rest is lower, or a required pass of
+        """The plain chain is wrong. The static judges clear some stages; what is left is lower, or a required pass of
         optimize."""
         chain = self.chain
         made = chain.on(0)
@@ -281,7 +280,7 @@ class Hunt:
             if setting.bypass and self.verdict(chain.make(setting), "no pass of optimize at all") is Verdict.RIGHT:
                 return self._mandatory("optimize", 0)
         if "lower" not in [s.name for s in chain.stages]:
-            return Guilt("", wrong=chain.setting(len(chain.parts)), notes=["wrong in the stream that was given"])
+            return Guilt("", wrong=chain.setting(len(chain.parts)), notes=["wrong in the given stream"])
         return Guilt("lower", wrong=chain.setting(len(chain.parts)), notes=[_BY_ELIMINATION])
 
     def _required(self, stage: str) -> list[str]:
@@ -290,8 +289,8 @@ class Hunt:
         return [p.name for p in select(row, row.passes(), context) if p.required]
 
     def _mandatory(self, stage: str, on: int) -> Guilt:
-        """Which of a stage's passes that can't be left out is guilty, with ``on`` parts: without it the finding goes,
-        or it comes with it."""
+        """Which required pass of a stage is guilty, with ``on`` parts: the finding disappears without it, or first
+        appears after it."""
         chain = self.chain
         guilt = Guilt(stage, wrong=chain.setting(on), notes=[_CANT_LEAVE_OUT])
         if stage in ("lower", "elf") or stage not in [s.name for s in chain.stages]:
@@ -322,14 +321,11 @@ class Hunt:
 
 
 _CANT_LEAVE_OUT = "the pass can't be left out: there is no command for a right cubin"
-_BY_ELIMINATION = (
-    "what the stages behind lower write is what they read, as their judges say of the plain chain: "
-    "parse or lower is left"
-)
+_BY_ELIMINATION = "in the plain chain, the judges clear the stages after lower: what is left is parse or lower"
 
 
 def bisect(chain: Chain, judge: Judge, say: Callable[[str], object] = lambda text: None) -> Guilt:
-    """Find the guilty part. Raises Unfit where the whole chain is not wrong."""
+    """Find the guilty part. Raises Unfit if the whole chain is not wrong."""
     return Hunt(chain, judge, say).run()
 
 

@@ -1,4 +1,4 @@
-"""The folder that goes with a bug report: the lines, the page, both cubins and streams, the reduced PTX."""
+"""The folder for a bug report: the report's lines, the page, both cubins and streams, the reduced PTX."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stages.bisect.judges import Command, Cosim, Crash, Judge, Static
 
 
 def reduced(source: Any, guilt: Guilt, judge: Judge, say: Callable[[str], object]) -> str:
-    """The smallest PTX that still shows what was found; '' where it can't be reduced. ``source``: a
+    """The smallest PTX that still shows the fault; '' if it cannot be reduced. ``source``: a
     :class:`stages.bisect.command.Source`; ``judge``: the one that found it."""
     from stages.reduce.judges import ByChain, ByJudge
     from stages.reduce.reduce import Reducer
@@ -55,7 +55,7 @@ def reduced(source: Any, guilt: Guilt, judge: Judge, say: Callable[[str], object
 
 
 def _again(judge: Judge, seconds: float) -> Judge:
-    """A judge of the kind that has seen nothing."""
+    """A new judge of the same kind."""
     if isinstance(judge, Static):
         return Static(judge.rule, seconds)
     assert isinstance(judge, Command)
@@ -63,5 +63,5 @@ def _again(judge: Judge, seconds: float) -> Judge:
 
 
 def numbered(path: Path, number: int) -> Path:
-    """A path for the culprit of this number: the first has the path as it was given."""
+    """The path for a culprit's number: the first uses the path as it was given."""
     return path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")

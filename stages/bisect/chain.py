@@ -1,10 +1,9 @@
-"""The chain from PTX or a saved stream on, with its optional parts switched on one after another.
+"""The chain from PTX or a saved stream, with its optional parts enabled one after another.
 
-Part by part in the order in which they run: stages that are commands of the user's in the place of ours, the optional
-passes of each stage, the greedy allocator in the place of the naive one, control words of the tables in the place of
-the serial ones, order and reuse hints of the scheduler. With none of them the chain is as plain as it can be.
-Everything runs in processes that may crash or hang (:mod:`stages.bisect.attempt`); what was made is kept, stage by
-stage."""
+The parts, in the order in which they run: the user's commands that replace our stages, the optional passes of each
+stage, the greedy allocator instead of the naive one, control words from the tables instead of serial ones, the
+scheduler's order and reuse hints. Without any of them the chain is as plain as it can be. Everything runs in processes
+that may crash or hang (:mod:`stages.bisect.attempt`). Results are kept, stage by stage."""
 
 from __future__ import annotations
 
@@ -38,13 +37,13 @@ from stages.plumbing.runner import (
 
 _ALLOCATE: Final = "allocate"
 _CONTROL: Final = "control"
-#: What is left out of the chain in a run beside what flags can leave out: a required pass.
+#: Required passes left out of the chain in a run, which no flag can do.
 Bypass = tuple[str, str]
 
 
 class Part(Record, frozen=True):
-    """A part that can be left out. ``counted``: it counts its rewrites, so that --limit reaches into it; ``command``:
-    it is a whole stage, the user's."""
+    """An optional part. ``counted``: it counts its rewrites, so --limit applies inside it; ``command``: it is a whole
+    stage, the user's."""
 
     stage: str
     name: str
@@ -56,7 +55,7 @@ class Part(Record, frozen=True):
 
 
 class Setting(Record):
-    """How a chain is run: flags by stage; which foreign stages are in place; required passes left out (no flag of
+    """How a chain is run: flags by stage; which foreign stages are used; required passes left out (no flag of
     `orias` does that)."""
 
     flags: dict[str, Flags]
@@ -64,13 +63,13 @@ class Setting(Record):
     bypass: tuple[Bypass, ...] = ()
 
 
-#: What a stage made: the stream, the rewrites, the statistics.
+#: The result of a stage: the stream, the rewrites, the statistics.
 Ran = tuple[bytes, dict[tuple[str, str, str], tuple[int, int]], dict[str, int]]
 
 
 class Made(Record):
-    """What came of it: the stream behind each stage, the rewrites counted (stage, unit, pass) -> (before, after), the
-    cubin; or how far it came. ``counts``: the statistics of each stage."""
+    """The result of a run: the stream after each stage, the rewrites counted (stage, unit, pass) -> (before, after),
+    the cubin; or how far the run came. ``counts``: the statistics of each stage."""
 
     streams: dict[str, bytes] = fresh(default_factory=dict)
     marks: dict[tuple[str, str, str], tuple[int, int]] = fresh(default_factory=dict)
@@ -103,7 +102,7 @@ def parts_of(
                 p.name == _CONTROL and opt > 0 and given.extra.get("scheduler", "list") == "list"
             ):
                 out.append(Part(s.name, p.name, False))
-    if opt > 0:  # the control words before the order: `inorder` is a scheduler of its own
+    if opt > 0:  # the control words before the order: `inorder` is a separate scheduler
         names = [p.name for p in out]
         if _CONTROL in names and "list-schedule" in names[names.index(_CONTROL) - 1 :]:
             at = names.index(_CONTROL)
@@ -118,8 +117,7 @@ def _at(opt: int) -> Header:
 
 
 def warm(rows: Sequence[Stage], target: str) -> None:
-    """Import what the stages and the judges need, and read their tables, before processes are forked that would each do
-    so."""
+    """Import what the stages and judges need and read their tables, so that forked processes do not each repeat it."""
     import stages.check.coding
     import stages.check.order_checker
     import stages.check.records
@@ -138,8 +136,8 @@ def warm(rows: Sequence[Stage], target: str) -> None:
 
 
 class Chain:
-    """PTX or a stream, and cubins made of it. ``given``: flags of the user's by stage; ``foreign``: commands in the
-    place of stages; ``without``: parts that are out in every run."""
+    """PTX or a stream, and cubins made from it. ``given``: the user's flags by stage; ``foreign``: commands that
+    replace stages; ``without``: parts that are disabled in every run."""
 
     def __init__(
         self,
@@ -151,8 +149,8 @@ class Chain:
         say: Callable[[str], object] | None = None,
         without: Sequence[str] = (),
     ) -> None:
-        """``saved``: the user has the stream as a file; else it was made of PTX just now. Raises StreamError for what
-        is no stream."""
+        """``saved``: the user has the stream as a file; else it was just made from PTX. Raises StreamError for input
+        that is no stream."""
         self.data = data
         self.saved = saved
         self.seconds = seconds
@@ -178,7 +176,7 @@ class Chain:
     # ------------------------------------------------------------ settings
 
     def setting(self, on: int, limit: int | None = None, unit: str = "") -> Setting:
-        """Leaves out all parts but the first ``on``; ``limit``: how many rewrites the stage of the last of them may
+        """The setting with only the first ``on`` parts; ``limit``: how many rewrites the stage of the last of them may
         apply (to ``unit``, or to each)."""
         given = set(self.parts[:on])
         flags: dict[str, Flags] = {}
@@ -203,7 +201,7 @@ class Chain:
         return Setting(flags, commands)
 
     def _plain(self, s: Stage) -> Flags:
-        """Flags for a stage of ours in the place of a command of the user's: as plain as it can be."""
+        """Flags for our stage when it replaces the user's command: as plain as possible."""
         f = Flags(quiet=True, skip=tuple([p.name for p in s.passes() if not p.required]))
         f.extra = {k: "naive" for k in ("allocator", "scheduler") if k in s.knobs}
         return f
@@ -236,7 +234,7 @@ class Chain:
         return self._whole[name]
 
     def on(self, on: int, limit: int | None = None, unit: str = "") -> Made:
-        """What the chain makes with the first ``on`` parts."""
+        """The result of the chain with the first ``on`` parts."""
         return self.make(self.setting(on, limit, unit))
 
     def _job(self, setting: Setting, upto: str, note: Note) -> bytes:
@@ -257,7 +255,7 @@ class Chain:
         return linked(data)
 
     def stream(self, on: int, limit: int | None = None, unit: str = "") -> bytes:
-        """The stream right behind the last of ``on`` parts; b'' where there is none."""
+        """The stream right after the last of ``on`` parts; b'' if there is none."""
         setting = self.setting(on, limit, unit)
         last = self.parts[on - 1]
         if not last.command:
@@ -265,7 +263,7 @@ class Chain:
         return self.make(setting, last.stage).streams.get(last.stage, b"")
 
     def counted(self, on: int, unit: str = "") -> tuple[int, int]:
-        """Rewrites of a unit (the most of any) before and behind the last of ``on`` parts, counted in its stage."""
+        """Rewrites of a unit (the most of any) before and after the last of ``on`` parts, counted in its stage."""
         part, made = self.parts[on - 1], self.on(on)
         if made.failure is not None:
             setting = self.setting(on)
@@ -309,8 +307,8 @@ def linked(data: bytes) -> bytes:
 
 
 def run_row(s: Stage, data: bytes, flags: Flags, command: str, bypass: Sequence[str], note: Note) -> Ran:
-    """One stage over a stream, as :func:`stages.plumbing.runner.run_stage` has it, but that faults get out and each
-    pass is noted. Raises Refused."""
+    """One stage over a stream, like :func:`stages.plumbing.runner.run_stage`, but faults propagate and each pass is
+    noted. Raises Refused."""
     if command:
         note(f"{s.name}: {command}")
         return _by_command(s, data, command), {}, {}

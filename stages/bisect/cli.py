@@ -15,7 +15,7 @@ app = new_app()
 
 
 class _WithOrias(TyperCommand):
-    """Takes the options of `orias` out of the command line before the others are read."""
+    """Removes the options of `orias` from the command line before the others are parsed."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Split the words."""
@@ -49,9 +49,9 @@ class _WithOrias(TyperCommand):
     cls=_WithOrias,
     help="Find the stage, the pass and the rewrite that make a cubin wrong. Judges: "
     "those that need no test look first; then co-simulation with the PTX interpreter, "
-    "a command (--test), or whether there is a cubin (--crash). Takes every option of orias beside its own. "
+    "a command (--test), or whether there is a cubin (--crash). Takes every option of orias as well as its own. "
     "Exit code 0: found, 1: nothing is wrong, 2: bad input, 3: can't be judged, 4: wrong, "
-    "but nobody could be named, 5: the test command does not run.",
+    "but no culprit could be named, 5: the test command does not run.",
 )
 def run(
     ctx: typer.Context,
@@ -63,10 +63,12 @@ def run(
             help="shell command, given the cubin's path for {} or at its end: exit 0 right, 125 can't tell, else wrong",
         ),
     ] = "",
-    crash: Annotated[bool, typer.Option("--crash", help="wrong is a crash, a refusal or no end of the chain")] = False,
-    message: Annotated[str, typer.Option("--message", help="with --crash: what must be in its message")] = "",
+    crash: Annotated[
+        bool, typer.Option("--crash", help="the fault is that the chain crashes, refuses or does not end")
+    ] = False,
+    message: Annotated[str, typer.Option("--message", help="with --crash: text that its message must contain")] = "",
     metric: Annotated[
-        str, typer.Option("--metric", help="print the number that this command makes of the cubin, part by part")
+        str, typer.Option("--metric", help="print the number that this command prints for the cubin, part by part")
     ] = "",
     ptxas: Annotated[str, typer.Option("--ptxas", help="with --metric: another compiler, to stand beside")] = "",
     arch: Annotated[str, typer.Option("--arch", "-arch", help="architecture (otherwise the file's .target)")] = "",
@@ -90,16 +92,16 @@ def run(
         ),
     ] = None,
     without: Annotated[
-        list[str] | None, typer.Option("--without", help="STAGE:PASS that is out in every run (may be repeated)")
+        list[str] | None, typer.Option("--without", help="STAGE:PASS to disable in every run (may be repeated)")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="go on after the first culprit")] = False,
+    every: Annotated[bool, typer.Option("--all", help="continue after the first culprit")] = False,
     table: Annotated[bool, typer.Option("--table", help="also the verdicts over -O levels and targets")] = False,
     html: Annotated[
         Path | None, typer.Option("--html", help="the report as a page, the two streams side by side")
     ] = None,
     keep: Annotated[
         Path | None,
-        typer.Option("--keep", help="folder for right.cubin, wrong.cubin and the streams behind the guilty part"),
+        typer.Option("--keep", help="folder for right.cubin, wrong.cubin and the streams after the guilty part"),
     ] = None,
     report: Annotated[
         Path | None,
@@ -109,10 +111,10 @@ def run(
     ] = None,
     vendor: Annotated[
         Path | None,
-        typer.Option("--vendor", help="judge this compiler, with ptxas's command line, in place of ours"),
+        typer.Option("--vendor", help="judge this compiler, with ptxas's command line, instead of ours"),
     ] = None,
     witness: Annotated[
-        Path | None, typer.Option("--witness", help="with --vendor: one more compiler, whose word counts against it")
+        Path | None, typer.Option("--witness", help="with --vendor: one more compiler, as a witness against it")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="only the result")] = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""What the command line does: make the stream, choose the judge, search, print, keep."""
+"""The actions of the command line: make the stream, choose the judge, search, print, save."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from stages.plumbing.files import write_file
 
 #: Exit codes.
 FOUND, RIGHT, BAD, UNJUDGED, NOT_FOUND, NO_PROGRAM = range(6)
-#: Culprits that are looked for, one after another.
+#: Most culprits that are searched for, one after another.
 MOST: Final = 5
-#: Seconds that a test command may take where nothing is said; processor seconds of the chain, and of a judge: so many,
-#: and one more for so many bytes of PTX (a large kernel takes
+#: Default seconds for a test command. Processor seconds for the chain and for a judge: a fixed number, plus one for a
+#: number of bytes of PTX (a large kernel takes
 #: a second for 15,000 bytes).
 TEST_SECONDS: Final = 60.0
 CHAIN_SECONDS: Final = 8.0
@@ -61,11 +61,11 @@ class Request(Record):
 
 
 class Refusal(OriasError):
-    """The input can't be used; the text says why."""
+    """The input is unusable; the text says why."""
 
 
 class Broken(OriasError):
-    """`parse` gives no stream."""
+    """`parse` produces no stream."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(str(failure))
@@ -93,7 +93,7 @@ class Source:
             raise Refusal(e.render().strip()) from None
         for name in ("exec", "start-from", "save-temps", "stop-after", "output-file"):
             if name in self.run.cl.values:
-                raise Refusal(f"--{name} has no sense here")
+                raise Refusal(f"--{name} makes no sense here")
 
     def _compares(self) -> bool:
         r = self.request
@@ -101,7 +101,7 @@ class Source:
 
     @property
     def seconds(self) -> float:
-        """Processor seconds after which the chain, or a judge, hangs."""
+        """Processor seconds after which the chain or a judge counts as hanging."""
         return self.request.seconds or CHAIN_SECONDS + len(self.data) / BYTES_A_SECOND
 
     @property
@@ -140,14 +140,14 @@ class Source:
             return Unjudged(str(e))
 
     def narrow(self) -> Callable[[str], Chain] | None:
-        """How to go on with one kernel alone, where that can be done."""
+        """How to continue with one kernel alone, if possible."""
         if self.saved or "compile-only" in self.run.options or "entry" in self.run.options or self.request.test:
             return None
         return lambda kernel: self.chain(kernel)
 
 
 class Unjudged(CubinJudge):
-    """Where there is no judge of values: static judges and failures of the chain are left."""
+    """Used if no judge of values exists: only static judges and failures of the chain remain."""
 
     name = "nobody"
 
@@ -200,7 +200,7 @@ def run_file(request: Request, say: Callable[[str], object]) -> int:
 
 
 def _unparsed(source: Source, failure: Failure) -> int:
-    """`parse` gave no stream: a fault of its own where it breaks, or where refusing is what is looked for."""
+    """`parse` produced no stream: a fault of its own if it crashes, or if the search is for a refusal."""
     wanted = source.request.crash
     if failure.kind == "refused" and (wanted is None or wanted not in failure.message):
         sys.stderr.write(f"orias-bisect: {failure.message}\n")
@@ -241,7 +241,7 @@ def _hunt(source: Source, request: Request, say: Callable[[str], object]) -> int
 
 
 def _write(request: Request, chain: Chain, guilt: Guilt, lines: list[str], number: int) -> None:
-    """The files that were asked for. Raises OSError."""
+    """Write the files that were asked for. Raises OSError."""
     for folder in (request.keep, request.report):
         if folder is not None:
             keep(numbered(folder, number), chain, guilt)
@@ -312,7 +312,8 @@ def _table(source: Source, judge: Judge) -> list[str]:
 
 
 def _metric(source: Source, request: Request) -> int:
-    """Print the number that a command makes of the cubin with no part, with one more, with all; ptxas's beside them."""
+    """Print a command's number for the cubin without optional parts, with each one more, with all; ptxas's beside
+    them."""
     chain = source.chain()
     rows: list[tuple[str, bytes | None]] = []
     for on in range(len(chain.parts) + 1):

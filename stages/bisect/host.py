@@ -1,5 +1,5 @@
-"""A host program in CUDA C++ that shows a wrong element of memory on a GPU: one launch, its inputs written out, the
-value that the PTX manual asks for, and the cubins to compare."""
+"""A host program in CUDA C++ that shows a wrong element of memory on a GPU: one launch with its inputs, the value that
+the PTX manual requires, and the cubins to compare."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def host_program(launch: Any, argument: int, byte: int, size: int, expected: int
     out = [_BEGIN]
     rows = []
     for k, a in enumerate(launch.args):
-        # a pointer's place in the parameters is filled in when the buffer is there
+        # a pointer's place in the parameters is filled in once the buffer exists
         data = bytes(8) if k in launch.buffers else bytes(a[0] if isinstance(a, tuple) else a)
         out.append(_bytes(f"parameter_{k}", data))
         rows.append(f"{{parameter_{k}, {len(data)}}}")

@@ -1,6 +1,6 @@
-"""Who says whether what the chain made is right: co-simulation with the PTX interpreter, a command of the user's, a
-judge that needs no test (:mod:`stages.bisect.look`), or the chain itself, where the fault is that it crashes, refuses
-or does not end. Each works in a process of its own under a time limit."""
+"""Judges of the chain's output: co-simulation with the PTX interpreter, a command of the user's, a judge that needs no
+test (:mod:`stages.bisect.look`), or the chain itself, if the fault is that it crashes, refuses or does not end. Each
+runs in a separate process under a time limit."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from stages.bisect.chain import Made
 from stages.bisect.look import Rule, applicable, findings
 from stages.bisect.search import Verdict
 
-#: Exit code of a test command that can't tell, as `git bisect run` has it.
+#: Exit code of a test command that cannot tell, as in `git bisect run`.
 CANT_TELL: Final = 125
 #: Exit codes with which a shell says that there is no such program, or that it can't be run.
 MISSING: Final = (126, 127)
-#: Processor seconds of a kernel in the first look of co-simulation, of all kernels together where there are many, and
-#: of one at least.
+#: Processor seconds for a kernel in the first look of co-simulation, for all kernels together if there are many, and
+#: the least for one.
 KERNEL_SECONDS: Final = 5.0
 ALL_SECONDS: Final = 16.0
 LEAST_SECONDS: Final = 1.0
-#: Launches of a kernel in the strict machine, which is slow; the schedule checker has seen all paths before.
+#: Launches of a kernel in the strict machine, which is slow; the schedule checker has checked all paths before.
 STRICT_LAUNCHES: Final = 2
 _NUMBERS: Final = re.compile(r"0x[0-9a-f]+|\d+")
 
@@ -41,12 +41,12 @@ class NoProgram(OriasError):
 
 
 class NoInterpreter(OriasError):
-    """The interpreter does not take the module."""
+    """The interpreter does not support the module."""
 
 
 class Judge(ABC):
-    """What all judges are. ``said``: what the last verdict rests on; ``kernels``: the wrong ones, where the judge
-    knows them."""
+    """Base of all judges. ``said``: the reason of the last verdict; ``kernels``: the wrong ones, if the judge knows
+    them."""
 
     name = "the judge"
     wants_cubin = True
@@ -57,14 +57,14 @@ class Judge(ABC):
 
     @abstractmethod
     def judge(self, made: Made) -> Verdict:
-        """The verdict on what the chain made."""
+        """The verdict on a run of the chain."""
 
 
 class CubinJudge(Judge):
-    """A judge that looks at a cubin alone."""
+    """A judge that looks only at the cubin."""
 
     def judge(self, made: Made) -> Verdict:
-        """The verdict on the cubin; none where there is no cubin."""
+        """The verdict on the cubin; none if there is no cubin."""
         if made.failure is not None:
             self.said = f"no cubin: {made.failure}"
             return Verdict.OPEN
@@ -76,8 +76,8 @@ class CubinJudge(Judge):
 
 
 class Command(CubinJudge):
-    """A shell command that is given a cubin's path, in the place of `{}` or at its end. Exit code 0: right, 125: can't
-    tell, others, signals and no end within ``seconds``: wrong."""
+    """A shell command that gets a cubin's path in place of `{}` or at its end. Exit code 0: right, 125: cannot tell;
+    others, signals and does not end within ``seconds``: wrong."""
 
     name = "the test command"
 
@@ -87,20 +87,20 @@ class Command(CubinJudge):
         self.seconds = seconds
 
     def __call__(self, cubin: bytes) -> Verdict:
-        """Judge one cubin; `said` is then the last line that the command wrote. Raises NoProgram."""
+        """Judge one cubin; `said` is then the last line that the command printed. Raises NoProgram."""
         code, text = run_on(self.command, cubin, "bisect.cubin", self.seconds)
         lines = text.strip().splitlines()
         self.said = lines[-1] if lines else f"exit code {code}"
         if code in MISSING and ("not found" in self.said or "denied" in self.said or "No such file" in self.said):
             raise NoProgram(f"the test command does not run: {self.said}")
         if code is None:
-            self.said = f"no end within {self.seconds:g} s"
+            self.said = f"does not end within {self.seconds:g} s"
         return {0: Verdict.RIGHT, CANT_TELL: Verdict.OPEN}.get(-1 if code is None else code, Verdict.WRONG)
 
 
 def run_on(command: str, data: bytes, name: str, seconds: float) -> tuple[int | None, str]:
-    """Run a shell command on a file of this name with these bytes, whose path it gets for `{}` or at its end: its exit
-    code (None: it did not end, and was stopped with all that it started) and what it wrote."""
+    """Run a shell command on a file of this name with these bytes; it gets the path for `{}` or at its end. Returns its
+    exit code (None: it did not end, and was stopped with all that it started) and its output."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
         path.write_bytes(data)
@@ -126,17 +126,17 @@ def run_on(command: str, data: bytes, name: str, seconds: float) -> tuple[int | 
 
 
 class Cosim(CubinJudge):
-    """Co-simulation (:mod:`stages.check.cosim`) of a module's kernels. From the first wrong launch on, that launch
-    alone is judged. ``how``: in which way the first wrong one is: `value`, `failed` (an access out of bounds, no end)
-    or `hazard`."""
+    """Co-simulation (:mod:`stages.check.cosim`) of a module's kernels. After the first wrong launch, only that launch
+    is judged. ``how``: in which way the first wrong launch is wrong: `value`, `failed` (an access out of bounds, no
+    end) or `hazard`."""
 
     name = "co-simulation"
 
     def __init__(
         self, text: str, arch: str, kernels: Sequence[str] = (), seeds: int | None = None, seconds: float = 60.0
     ) -> None:
-        """Raises NoInterpreter where the text is no module that the interpreter takes, OriasError where it has none of
-        the kernels."""
+        """Raises NoInterpreter if the interpreter does not support the text, OriasError if it has none of the
+        kernels."""
         import stages.simulate  # noqa: F401 - here, so that no child imports it for itself
         from stages.check.cosim import Cosim as Whole
         from stages.interpret.launch import ParseError
@@ -155,7 +155,7 @@ class Cosim(CubinJudge):
         self.witness: tuple[str, Any, Any, Any] | None = None
         self.strict = False
         self.how = ""
-        self.progress = False  # as docs/simulator.md has it: what ptxas's code needs
+        self.progress = False  # as in docs/simulator.md: needed for ptxas's code
 
     def look(self, cubin: bytes, note: Callable[[str], object] = lambda text: None) -> None:
         """Judge every kernel: `kernels` are the wrong ones, `said` the first finding, `witness` its launch, and
@@ -200,7 +200,7 @@ class Cosim(CubinJudge):
         return "", str(why[-1]) if why else "no launch could be judged", launches, None
 
     def _wrong(self, device: Any, launch: Any, base: Any, stable: Any, loose: bool) -> tuple[str, str]:
-        """In which way a launch is wrong, and what is; '' if nothing, or nothing that can be told."""
+        """In which way a launch is wrong, and the difference; '' if there is none, or none that can be told."""
         from stages.check.sides import simulate
 
         c = self.cosim
@@ -218,7 +218,7 @@ class Cosim(CubinJudge):
         return "", ""
 
     def __call__(self, cubin: bytes) -> Verdict:
-        """Judge one cubin, by the launch that was wrong if one is known."""
+        """Judge one cubin, by the known wrong launch if there is one."""
         if self.witness is None:
             self.look(cubin)
             if self.kernels:
@@ -249,7 +249,7 @@ class Cosim(CubinJudge):
         return Verdict.WRONG if got else Verdict.RIGHT
 
     def explain(self, cubin: bytes) -> tuple[Any, list[str], tuple[int, int] | None]:
-        """The wrong launch, shrunk, what its first wrong element should be made of and what the cubin makes it of, and
+        """The wrong launch, shrunk; how its first wrong element should be computed and how the cubin computes it; and
         that element (argument, byte)."""
 
         def job(note: Note) -> Any:
@@ -291,7 +291,7 @@ def _difference(launch: Any, base: Any, got: Any, first: tuple[Any, int] | None)
 
 
 class Static(Judge):
-    """A judge that needs no test, asked of the streams."""
+    """A judge that needs no test and looks at the streams."""
 
     def __init__(self, rule: Rule, seconds: float = 60.0) -> None:
         super().__init__()
@@ -301,7 +301,7 @@ class Static(Judge):
         self.wants_cubin = "" in rule.needs
 
     def judge(self, made: Made) -> Verdict:
-        """Wrong where there are findings."""
+        """Wrong if there are findings."""
         if not applicable(self.rule, made):
             self.said = f"no cubin: {made.failure}"
             return Verdict.OPEN
@@ -311,7 +311,7 @@ class Static(Judge):
 
 
 class Crash(Judge):
-    """The chain crashes, refuses or hangs: with ``message`` in what it says, or in the way in which it did first."""
+    """The chain crashes, refuses or hangs: with ``message`` in its output, or in the same way as the first time."""
 
     name = "whether there is a cubin"
 
@@ -321,7 +321,7 @@ class Crash(Judge):
         self.first = first
 
     def judge(self, made: Made) -> Verdict:
-        """Wrong for that failure, right for a cubin; another failure can't be judged."""
+        """Wrong for that failure, right for a cubin; another failure cannot be judged."""
         f = made.failure
         if f is None:
             self.said = "a cubin"
@@ -334,7 +334,7 @@ class Crash(Judge):
         return Verdict.WRONG if self.alike(f) else Verdict.OPEN
 
     def alike(self, f: Failure) -> bool:
-        """Whether a failure is the first one again."""
+        """Whether a failure is the same as the first one."""
         first = self.first
         return (
             first is not None

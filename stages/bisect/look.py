@@ -1,7 +1,7 @@
-"""The first look: judges that need no test. Each blames one stage, which wrote what breaks its rule.
+"""The first look: judges that need no test. Each blames the stage that wrote what breaks its rule.
 
-They are asked of the whole chain, in the order of the stages, before anything is searched; the first with a finding is
-the judge of the search."""
+They check the whole chain, in the order of the stages, before anything is searched. The first with a finding is the
+judge of the search."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Findings = Iterator[str]
 
 
 class Rule(Record, frozen=True):
-    """A judge. ``stage``: whom it blames; ``needs``: streams that it looks at ('' for the cubin); ``ask``: its
-    findings."""
+    """A judge. ``stage``: the stage that it blames; ``needs``: streams that it looks at ('' for the cubin); ``ask``:
+    its findings."""
 
     name: str
     stage: str
@@ -88,7 +88,7 @@ def _convergence(made: Made) -> Findings:
     yield from map(str, check_bytes(made.cubin).findings)
 
 
-#: In the order of the stages. What the code itself says wrong comes in front of judges that read it.
+#: In the order of the stages. Rules about the code itself come before judges that read the code.
 RULES: Final = (
     _rules("lower"),
     _rules("optimize"),
@@ -102,13 +102,13 @@ RULES: Final = (
     Rule("schedule checker", "schedule", ("",), _schedule),
     Rule("records", "elf", ("",), _records),
 )
-#: Whom it blames is found by the search: threads meet where lower, or optimize, lets them.
+#: The search finds the stage to blame: lower or optimize places the convergence barriers.
 CONVERGENCE: Final = Rule("convergence checker", "", ("",), _convergence)
 
 
 def left_undefined(made: Made, ptx: bytes) -> list[str]:
-    """Effects that depend on words which nothing defines in the stream behind `lower`, though the PTX (a stream of
-    level `ptx`) writes all that it reads. What such a word holds is up to the stages behind, so that a right cubin is
+    """Effects that depend on words which nothing defines in the stream after `lower`, although the PTX (a stream of
+    level `ptx`) writes all that it reads. Later stages choose the value of such a word, so that a right cubin is
     luck."""
     import io
 
@@ -126,12 +126,12 @@ def left_undefined(made: Made, ptx: bytes) -> list[str]:
 
 
 def applicable(rule: Rule, made: Made) -> bool:
-    """Whether there is what a rule looks at."""
+    """Whether the streams that a rule needs exist."""
     return all(made.cubin if not name else name in made.streams for name in rule.needs)
 
 
 def findings(rule: Rule, made: Made, seconds: float) -> list[str]:
-    """What a judge says; nothing where it can't say anything or takes too long."""
+    """A judge's findings; none if it cannot judge or takes too long."""
 
     def job(note: Note) -> list[str]:
         note(rule.name)
@@ -142,7 +142,7 @@ def findings(rule: Rule, made: Made, seconds: float) -> list[str]:
 
 
 def asked(rule: Rule, made: Made) -> list[str]:
-    """What a judge says, in this process."""
+    """A judge's findings, computed in this process."""
     if not applicable(rule, made):
         return []
     try:
@@ -154,14 +154,14 @@ def asked(rule: Rule, made: Made) -> list[str]:
 
 
 def first_look(made: Made, seconds: float, say: Callable[[str], object]) -> tuple[Rule, list[str]] | None:
-    """The first judge with a finding, and all it found."""
+    """The first judge with a finding, and all its findings."""
 
     def job(note: Note) -> tuple[int, list[str]] | None:
         for n, rule in enumerate((*RULES, CONVERGENCE)):
             note(rule.name)
             try:
                 found = asked(rule, made)
-            except Exception as e:  # a judge that breaks on damaged code leaves the word to the others
+            except Exception as e:  # a judge that crashes on damaged code leaves the verdict to the others
                 note((rule.name, f"{type(e).__name__}: {e}"))
                 continue
             if found:

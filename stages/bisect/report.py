@@ -1,4 +1,4 @@
-"""What was found, in words: lines that can be pasted into a bug report, and the commands that reproduce it."""
+"""The result in words: lines for a bug report, and the commands that reproduce it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from stages.bisect.chain import Chain, Setting, header_of
 from stages.bisect.search import Verdict, first_wrong
 from stages.plumbing.runner import VERSION
 
-#: Lines of a difference that are shown.
+#: Most lines of a difference that are shown.
 SHOWN = 60
 
 
 def words_of(setting: Setting) -> list[str]:
-    """The words of an `orias` command line that give the stages these flags."""
+    """The `orias` command-line options that give the stages these flags."""
     words: list[str] = []
     for name, command in setting.foreign.items():
         words += ["--stage", f"{name}={command}"]
@@ -48,7 +48,7 @@ def command(chain: Chain, setting: Setting, source: str, given: Sequence[str], o
 
 
 def undefined_itself(chain: Chain) -> bool:
-    """Whether the stream that was given has effects that depend on words which nothing defines."""
+    """Whether the given stream has effects that depend on words which nothing defines."""
     from stages.check.streams import Stream, undefined
 
     return any(True for _ in undefined(Stream(chain.data)))
@@ -74,8 +74,8 @@ def changed(before: bytes, after: bytes) -> list[str]:
 
 
 def undefined_by(chain: Chain, guilt: Guilt) -> list[str]:
-    """The pass and the rewrite of `optimize` that first make a word undefined that was defined, and what reads it. The
-    stages behind may take any register for such a word, so that the value becomes wrong only there."""
+    """The pass and the rewrite of `optimize` that first make a defined word undefined, and what reads it. Later stages
+    may use any register for such a word, so the value becomes wrong only there."""
     from stages.check.streams import Stream, newly_undefined
 
     mine = [n + 1 for n, p in enumerate(chain.parts[: guilt.on or len(chain.parts)]) if p.stage == "optimize"]
@@ -105,7 +105,7 @@ def undefined_by(chain: Chain, guilt: Guilt) -> list[str]:
 
 
 def headline(guilt: Guilt) -> str:
-    """The first line: who it was."""
+    """The first line: the culprit."""
     if len(guilt.parts) > 1:
         names = f"{guilt.parts[0]} to {guilt.parts[-1]} (what lies between can't be judged)"
     elif guilt.parts and guilt.parts[0].command:
@@ -116,7 +116,7 @@ def headline(guilt: Guilt) -> str:
             if guilt.name
             else f"stage {guilt.stage}"
             if guilt.stage
-            else "the stream that was given"
+            else "the given stream"
         )
     return f"wrong from {names} on" + (
         f", rewrite {guilt.rewrite} of {guilt.of[0] + 1} to {guilt.of[1]}" if guilt.rewrite else ""
@@ -124,7 +124,7 @@ def headline(guilt: Guilt) -> str:
 
 
 def rules_of(chain: Chain, guilt: Guilt) -> list[str]:
-    """What the guilty stage counts of the wrong step: rules that the pass applied, in its own words."""
+    """What the guilty stage counts in the wrong step: rules that the pass applied, by its own names."""
     if guilt.right is None or guilt.wrong is None:
         return []
     right, wrong = (chain.make(s).counts.get(guilt.stage, {}) for s in (guilt.right, guilt.wrong))
@@ -158,7 +158,7 @@ def report(chain: Chain, guilt: Guilt, source: str, given: Sequence[str] = ()) -
 
 
 def _schedule(chain: Chain, guilt: Guilt) -> list[str]:
-    """What the schedule checker says of the wrong one."""
+    """The schedule checker's findings on the wrong one."""
     from stages.check.schedule_checker import check_bytes
 
     made = chain.make(guilt.wrong) if guilt.wrong is not None else None

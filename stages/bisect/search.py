@@ -1,5 +1,5 @@
-"""Binary search for the first step that makes a result wrong, where some results can't be judged (as `git bisect` does
-it)."""
+"""Binary search for the first step that makes a result wrong, where some results cannot be judged (as in `git
+bisect`)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final
 
-#: Places tried between two known ones before the search gives up there: each may cost a compilation and a run.
+#: Places tried between two known ones before the search gives up: each may cost a compilation and a run.
 TRIES: Final = 8
 
 
 class Verdict(Enum):
-    """What a judge says of a cubin."""
+    """A judge's verdict on a cubin."""
 
     RIGHT = "right"
     WRONG = "wrong"
@@ -20,9 +20,9 @@ class Verdict(Enum):
 
 
 def first_wrong(right: int, wrong: int, probe: Callable[[int], Verdict]) -> tuple[int, int]:
-    """The nearest pair (right, wrong) around a change from right to wrong that the judge shows; neighbours unless what
-    lies between can't be judged. ``right`` < ``wrong`` are places known to be so. Where several steps are wrong one of
-    them is found."""
+    """The closest pair (right, wrong) around a change from right to wrong; neighbours unless what lies between cannot
+    be judged. ``right`` < ``wrong`` are places with a known verdict. If several steps are wrong, one of them is
+    found."""
     while wrong - right > 1:
         middle = (right + wrong) // 2
         between = sorted(

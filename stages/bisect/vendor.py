@@ -1,9 +1,9 @@
-"""Whether another compiler is wrong: its cubins at every -O level against the PTX interpreter, a second witness, and
-what can be sent to its maker.
+"""Whether another compiler is wrong: its cubins at every -O level against the PTX interpreter, a second witness, and a
+report for its maker.
 
-It is accused only where somebody beside our interpreter says the same: its own cubin of another -O level, or that of a
-further compiler (``--witness``), computes the expected value in the same launch. That ours does is told, but does not
-count: its authors read the manual as the interpreter's did."""
+It is accused only if something other than our interpreter agrees: its own cubin at another -O level, or the cubin of a
+further compiler (``--witness``), computes the expected value in the same launch. Agreement of our own compiler is
+reported but does not count: its authors read the manual in the same way as the interpreter's."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Vendor(Record):
     seconds: float
 
     def cubin(self, level: int, file: Path | None = None) -> bytes | str:
-        """Its cubin, or what it said."""
+        """Its cubin, or its error output."""
         return compile_elsewhere(self.program, file or self.file, self.arch, [*self.words, f"-O{level}"])
 
     def judge(self) -> Cosim:
@@ -47,12 +47,12 @@ class Vendor(Record):
         return got
 
     def command(self, level: int, out: str) -> str:
-        """The command line of a cubin."""
+        """The command line that makes a cubin."""
         return shlex.join([str(self.program), str(self.file), "-arch", self.arch, *self.words, f"-O{level}", "-o", out])
 
 
 class Case(Record):
-    """A wrong cubin: its level, the launch (shrunk), the element, what was said; who contradicts it."""
+    """A wrong cubin: its level, the launch (shrunk), the element, the finding; the witnesses against it."""
 
     level: int
     cubin: bytes
@@ -98,7 +98,7 @@ def find(vendor: Vendor, witness: Path | None, say: Callable[[str], object]) -> 
         got = compile_elsewhere(witness, vendor.file, vendor.arch, [*vendor.words, f"-O{level}"])
         if isinstance(got, bytes):
             witnesses.append((f"{witness} -O{level}", got))
-    said = judge.said  # the judge's word changes with each question
+    said = judge.said  # the judge's text changes with each question
     agree = [(name, data) for name, data in witnesses if judge(data) is Verdict.RIGHT]
     return lines, Case(level, cubins[level], judge, said, launch, evidence, first, agree, _ours(vendor, judge))
 
@@ -120,7 +120,7 @@ def report(vendor: Vendor, lines: list[str], case: Case) -> list[str]:
     out = [
         f"{vendor.program.name} -O{case.level} makes a wrong cubin"
         if case.witnesses
-        else f"{vendor.program.name} -O{case.level} and the interpreter differ, and nobody else says who is wrong: "
+        else f"{vendor.program.name} -O{case.level} and the interpreter differ, and no witness says which is wrong: "
         "not accused (--witness PROGRAM names another compiler)",
         f"target {vendor.arch}, options {shlex.join(vendor.words) or 'none'}; kernel: {', '.join(case.judge.kernels)}",
         f"found by co-simulation: {case.said}",

@@ -1,5 +1,5 @@
-"""How an element of memory came to its value: the PTX instructions of the thread that stored it, with what they made by
-the interpreter, and the instructions of a cubin from which its store has its value."""
+"""How an element of memory got its value: the PTX instructions of the thread that stored it, with the results that the
+interpreter computed, and the instructions of a cubin from which its store gets the value."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from stages.check.sides import interpret, simulate, stores
 from stages.interpret.launch import Module
 
 Arr = NDArray[Any]
-#: Lines that are shown: the last ones that matter.
+#: Most lines shown: the last ones that matter.
 SHOWN: Final = 16
-#: Steps that are kept: a longer run is not told.
+#: Most steps recorded: a longer run is not explained.
 MOST_STEPS: Final = 60_000
-#: Instructions of a cubin that are looked through in front of a store.
+#: Instructions of a cubin that are searched before a store.
 WINDOW: Final = 400
 
 
 class _Did:
-    """A step that ran: its number, the threads, what its registers held then."""
+    """A step that ran: its number, the threads, the values of its registers then."""
 
     __slots__ = ("made", "step", "threads", "where")
 
@@ -38,7 +38,7 @@ class _Did:
 
 
 def _address(m: Any, inst: PtxInst) -> Arr | None:
-    """Where the threads at hand access memory, if a register says so."""
+    """The address that the active threads access, if a register holds it."""
     at = next((o for o in inst.operands if isinstance(o, Addr)), None)
     if at is None or not isinstance(at.base, Reg):
         return None
@@ -47,7 +47,7 @@ def _address(m: Any, inst: PtxInst) -> Arr | None:
 
 @contextmanager
 def _noting(steps: list[Any], log: list[_Did], heap: list[Any]) -> Iterator[None]:
-    """While active every step that an earlier run has made ready notes what it made."""
+    """While active, every step prepared by an earlier run records its results."""
     plain = [s.run for s in steps]
 
     def noted(k: int, run: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -111,7 +111,7 @@ def arithmetic(module: Module, launch: Launch, argument: int, byte: int) -> list
 
 
 def _store(log: list[_Did], last: int, target: int) -> tuple[int, int] | None:
-    """The step that stored last to an address, and its thread."""
+    """The last step that stored to an address, and its thread."""
     for at in range(len(log) - 1, -1, -1):
         did = log[at]
         if did.step == last and did.where is not None:
@@ -130,7 +130,7 @@ def _told(f: PtxFunction, inst: PtxInst, values: str) -> str:
 
 
 def machine_code(device: Any, launch: Launch, argument: int, byte: int) -> list[str]:
-    """The instructions of a cubin from which the last store to a byte of a buffer has its value, as they stand."""
+    """The instructions of a cubin from which the last store to a byte of a buffer gets its value, in order."""
     stored = stores(device, launch)
     store = None if stored is None else stored.last(argument, byte)
     if stored is None or store is None:
@@ -164,13 +164,13 @@ def _at(program: Any, index: int) -> str:
 
 
 def explained(cosim: Any, launch: Launch, device: Any, loose: bool) -> tuple[Launch, list[str], tuple[int, int] | None]:
-    """A launch on which a cubin makes other values, shrunk as long as it does; what should be computed and what is; the
-    first element that differs (argument, byte). ``cosim``: a :class:`stages.check.cosim.Cosim`."""
+    """A launch for which a cubin computes other values, shrunk while it still does; expected and computed arithmetic;
+    the first element that differs (argument, byte). ``cosim``: a :class:`stages.check.cosim.Cosim`."""
     small = cosim.shrink(launch, lambda x: cosim._differs(x, device, loose))
     base = interpret(cosim.module, small)
     got = simulate(device, small)
     stable = cosim._stable(small, base, quiet=True)
-    cosim._wrong(small, base, got, stable, loose, device)  # what is too near to be told apart is no difference
+    cosim._wrong(small, base, got, stable, loose, device)  # differences within the tolerance do not count
     first = cosim._first(small, base, got, stable, loose)
     lines = [f"launch: {small.describe()}"]
     if first is None or not isinstance(first[0], int):

@@ -14,14 +14,14 @@ app = new_app()
 
 @app.command(
     help="Judges: the schedule of a cubin (every distance and scoreboard wait, over all paths), "
-    "where its threads meet again, and its records (recomputed from the code); "
+    "where its threads reconverge, and its records (recomputed from the code); "
     "a saved stream (rules of its level, reads of undefined words, "
     "with --before allocation or what optimize made undefined, schedule, convergence); "
     "with --cosim co-simulation of PTX."
 )
 def run(
     file: Annotated[Path, typer.Argument(help="cubin, saved stream, or PTX with --cosim")],
-    cosim: Annotated[bool, typer.Option("--cosim", help="run the PTX interpreter and cubins side by side")] = False,
+    cosim: Annotated[bool, typer.Option("--cosim", help="run the PTX interpreter and cubins, and compare")] = False,
     arch: Annotated[
         str, typer.Option("--arch", "-arch", help="architecture, such as sm_90 (otherwise the PTX file's own target)")
     ] = "",
@@ -29,21 +29,19 @@ def run(
     seeds: Annotated[
         int | None,
         typer.Option(
-            "--seeds", min=1, help="launches a kernel (otherwise up to 48, as many as 10 s of processor time allow)"
+            "--seeds", min=1, help="launches per kernel (default: up to 48, as many as 10 s of processor time allow)"
         ),
     ] = None,
     thorough: Annotated[
-        bool, typer.Option("--thorough", help="with --cosim: 16 to 48 launches a kernel, however long they take")
+        bool, typer.Option("--thorough", help="with --cosim: 16 to 48 launches per kernel, without a time limit")
     ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="with --cosim: cubins run in the machine that honours the control words")
     ] = False,
     ptxas: Annotated[
-        Path | None, typer.Option("--ptxas", help="another compiler with ptxas's command line, to be judged too")
+        Path | None, typer.Option("--ptxas", help="judge another compiler with ptxas's command line too")
     ] = None,
-    cubin: Annotated[
-        Path | None, typer.Option("--cubin", help="a cubin to judge instead of the one that the chain makes")
-    ] = None,
+    cubin: Annotated[Path | None, typer.Option("--cubin", help="a cubin to judge instead of the chain's")] = None,
     before: Annotated[
         Path | None,
         typer.Option(

@@ -1,10 +1,9 @@
-"""What was written down, read back: the words of `encode` against the instructions that it read, a cubin against the
-stream that `elf` read.
+"""Reads back what was encoded: the words of `encode` against the instructions it read, a cubin against the stream that
+`elf` read.
 
-The decoder (checked against nvdisasm, as the encoder is) reads the words; the cubin's code, records and variables are
-read by :mod:`stages.disasm.cubin` and
-:mod:`stages.simulate.image`, which know nothing of `elf`. What relocations fill in is compared only where they can't
-reach."""
+The decoder (checked against nvdisasm, as the encoder is) reads the words. The cubin's code, records and variables are
+read by :mod:`stages.disasm.cubin` and :mod:`stages.simulate.image`, which share nothing with `elf`. Fields that
+relocations fill in are not compared."""
 
 from __future__ import annotations
 
@@ -19,16 +18,16 @@ from ir_format.text import print_inst
 from stages.disasm.cubin import read_cubin
 
 _WORD: Final = 16
-_CTL: Final = 105  # where the control bits begin
+_CTL: Final = 105  # first control bit
 _SHOWN: Final = 4
-#: In front of the symbol of a function that the compiler put in, as ptxas writes it.
+#: Prefix of the symbol of a compiler-made function, as ptxas writes it.
 _LOCAL: Final = re.compile(r"\$__internal_\d+_\$")
 #: Names that the decoder gives to IMAD with a one or a zero among its operands.
 _ALIASES: Final = frozenset(("MOV", "SHL", "IADD"))
 
 
 def encoding(before: Unit, after: Unit, target: str) -> Iterator[str]:
-    """Words that are not the instructions of the stream in front of `encode`."""
+    """Words that differ from the instructions of the stream that `encode` read."""
     spec = isa.target(target)
     codes = {c.name: c for c in after.code}
     for f in before.functions:
@@ -44,7 +43,7 @@ def encoding(before: Unit, after: Unit, target: str) -> Iterator[str]:
 
 def _function(f: Function, code: Code, insts: list[tuple[int, Inst]], spec: Target) -> Iterator[str]:
     begin: dict[int, int] = {}
-    behind: dict[tuple[int, int], int] = {}  # (block, convergence barrier) -> the place behind its BSYNC
+    behind: dict[tuple[int, int], int] = {}  # (block, convergence barrier) -> the instruction after its BSYNC
     at = 0
     for b in f.blocks:
         begin[b.id] = at
@@ -62,14 +61,14 @@ def _function(f: Function, code: Code, insts: list[tuple[int, Inst]], spec: Targ
         if isinstance(got, Refusal):
             why: str = f"the decoder refuses the word ({got.reason})"
         else:
-            why = _unlike(inst, got, _labels(inst, begin, behind), pc in filled, spec)
+            why = _difference(inst, got, _labels(inst, begin, behind), pc in filled, spec)
         if why:
             yield f"{f.name}, block .L{block}, {pc:#x}: {print_inst(inst, None)}: {why}"
 
 
 def _labels(i: Inst, begin: dict[int, int], behind: dict[tuple[int, int], int]) -> dict[int, int]:
-    """Where blocks are for an instruction: BSSY names the place behind the BSYNC of its convergence barrier, if the
-    block has one."""
+    """Where blocks are for an instruction: BSSY names the instruction after the BSYNC of its convergence barrier, if
+    the block has one."""
     bar = next((o.num for o in i.dsts if isinstance(o, Reg) and o.file == "B"), -1) if i.op == "BSSY" else -1
     if bar < 0:
         return begin
@@ -77,14 +76,14 @@ def _labels(i: Inst, begin: dict[int, int], behind: dict[tuple[int, int], int]) 
     return {n: behind.get((n, bar), begin.get(n, -1)) for n in named}
 
 
-def _unlike(i: Inst, got: Inst, begin: dict[int, int], filled: bool, spec: Target) -> str:
-    """How a decoded instruction differs; '' where it does not."""
+def _difference(i: Inst, got: Inst, begin: dict[int, int], filled: bool, spec: Target) -> str:
+    """How a decoded instruction differs; '' if it does not."""
     if got.op != i.op or {*got.mods} - _ALIASES != {*i.mods} - _ALIASES:
         return f"it reads {got.op}{''.join(f'.{m}' for m in got.mods)}"
     if i.ctl is not None and got.ctl != i.ctl:
-        return "the control word is another"
+        return "the control word differs"
     if (i.guard is not None and i.guard.num >= 0 and got.guard != i.guard) or (i.guard is None and _guarded(got)):
-        return "the guard is another"
+        return "the guard differs"
     dsts, srcs = spec.complete(i.op, i.mods, i.dsts, i.srcs)
     for side, want, have in (("result", dsts, got.dsts), ("operand", srcs, got.srcs)):
         if len(want) != len(have):
@@ -122,13 +121,13 @@ def _same(a: Operand, b: Operand, begin: dict[int, int], filled: bool) -> bool:
 
 
 def _regs(a: Reg | None, b: Reg | None) -> bool:
-    """Whether two address registers are one; none may be written as RZ."""
+    """Whether two address registers are the same; an absent one may be written as RZ."""
     return (a.num if a is not None else -1) == (b.num if b is not None else -1)
 
 
 def image(module: Module, units: list[Unit], cubin: bytes) -> Iterator[str]:
-    """Where a linked cubin is not what `elf` read: code, registers, shared memory, contents of variables. Raises
-    OriasError for what is no cubin."""
+    """Differences between a linked cubin and what `elf` read: code, registers, shared memory, contents of variables.
+    Raises OriasError for a file that is no cubin."""
     from stages.simulate.image import load_image
 
     read = read_cubin(cubin)
@@ -145,7 +144,7 @@ def image(module: Module, units: list[Unit], cubin: bytes) -> Iterator[str]:
                 yield f"{unit.name}: function {code.name} is not in its code section"
                 continue
             yield from _code(unit, code, section.data[offset : offset + len(code.data)])
-    if not read.linked:  # what variables hold is known when it is linked
+    if not read.linked:  # contents of variables are final only after linking
         return
     loaded = load_image(cubin)
     for v in module.vars:
@@ -157,7 +156,7 @@ def image(module: Module, units: list[Unit], cubin: bytes) -> Iterator[str]:
 
 
 def _bare(symbol: str, unit: str) -> str:
-    """A function's name in the stream, from its symbol: local ones bear their unit's name, or a number, in front."""
+    """A function's name in the stream, from its symbol: a local symbol has its unit's name, or a number, as prefix."""
     prefix = _LOCAL.match(symbol)
     return symbol[prefix.end() :] if prefix else symbol.removeprefix(f"${unit}$")
 
@@ -169,8 +168,8 @@ def _code(unit: Unit, code: Code, data: bytes) -> Iterator[str]:
     filled = {r.offset for r in code.relocs}
     bad = [n for n in range(0, len(data), _WORD) if data[n : n + _WORD] != code.data[n : n + _WORD] and n not in filled]
     for n in bad[:_SHOWN]:
-        yield f"{unit.name}: {code.name} at {n:#x}: another word than the stream's"
+        yield f"{unit.name}: {code.name} at {n:#x}: the word differs from the stream's"
     for n in sorted(filled):  # relocations fill an immediate or an offset: neither the mnemonic nor the control word
         a, b = (int.from_bytes(d[n : n + _WORD], "little") for d in (data, code.data))
         if (a ^ b) & 0xFFF or (a ^ b) >> _CTL:
-            yield f"{unit.name}: {code.name} at {n:#x}: another instruction than the stream's"
+            yield f"{unit.name}: {code.name} at {n:#x}: the instruction differs from the stream's"

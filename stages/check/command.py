@@ -1,4 +1,4 @@
-"""What the command line does: compile, co-simulate, print."""
+"""The actions of the command line: compile, co-simulate, print."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ TIMEOUT_S: Final = 120.0
 
 
 def own_target(text: str) -> str:
-    """The architecture that PTX is for by its `.target`; sm_90 where it does not say."""
+    """The architecture that the PTX's `.target` names; sm_90 if it names none."""
     found = re.search(r"^\s*\.target\s+(sm_\w+)", text, re.MULTILINE)
     return found[1] if found else "sm_90"
 
 
 def compile_elsewhere(compiler: Path, source: Path, arch: str, options: Sequence[str]) -> bytes | str:
-    """A cubin by another compiler, or what it said."""
+    """A cubin from another compiler, or its error output."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.cubin"
         command = [str(compiler), str(source), "-arch", arch, *options, "-o", str(out)]
@@ -39,9 +39,8 @@ def compile_elsewhere(compiler: Path, source: Path, arch: str, options: Sequence
 def sides_of(
     text: str, source: Path, arch: str, ptxas: Path | None, cubin: Path | None, level: int = 3
 ) -> tuple[dict[str, Any], list[str]]:
-    """Simulator devices by side, and what failed.  Both compilers leave multiplications and additions apart
-    (-fmad=false), so that
-    results are what the PTX says."""
+    """Simulator devices by side, and what failed. Both compilers run without contraction of products and sums
+    (-fmad=false), so that results are what the PTX says."""
     from orchestrator.api import ChainError, compile_ptx
     from stages.simulate import Device, ImageError
 
@@ -84,9 +83,8 @@ def check_file(
     thorough: bool = False,
     strict: bool = False,
 ) -> int:
-    """Co-simulate a PTX file; prints a line for each kernel (equal, different, not judged) and then the findings; 1 if
-    a kernel is different, else 2 if one was
-    not judged."""
+    """Co-simulate a PTX file. Print a line for each kernel (equal, different, not judged), then the findings. 1 if a
+    kernel is different, else 2 if one was not judged."""
     from stages.check.cosim import SECONDS, Cosim
     from stages.interpret.launch import ParseError
 
@@ -131,13 +129,14 @@ def check_compiled(file: Path, before: Path | None = None) -> int:
     if is_stream(data):
         return check_stream(file, data, before)
     if before is not None:
-        sys.stderr.write(f"orias-check: {file}: --before wants a stream to compare with\n")
+        sys.stderr.write(f"orias-check: {file}: --before needs a stream to compare with\n")
         return 2
     return check_schedule(file, data)
 
 
 class Judged(NamedTuple):
-    """What the judges of a cubin found. ``notes``: where threads wait at a WARPSYNC while others wait at a BSYNC."""
+    """What the judges of a cubin found. ``notes``: places where threads wait at a WARPSYNC while others wait at a
+    BSYNC."""
 
     findings: list[Any]
     unjudged: list[str]
@@ -146,7 +145,7 @@ class Judged(NamedTuple):
 
 
 def judge(data: bytes) -> Judged:
-    """Judge control words, convergence and records of a cubin. Raises OriasError for what is no cubin."""
+    """Judge control words, convergence and records of a cubin. Raises OriasError for a file that is no cubin."""
     from stages.check import convergence_checker, scoreboards
     from stages.check.records import check_records
     from stages.check.schedule_checker import check_bytes

@@ -1,4 +1,4 @@
-"""Contents of memories of two sides: what counts as equal."""
+"""Compares the memory contents of two sides: which bytes count as equal."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from stages.check.sides import Outcome
 
 Arr = NDArray[Any]
-#: Relative and absolute error allowed to floats of kernels that use approximations (their bounds, 2**-20 or less, times
-#: some steps of arithmetic).
+#: Relative and absolute error allowed for floats of kernels that use approximations (their bounds, 2**-20 or less,
+#: times some steps of arithmetic).
 APPROXIMATE: Final = (2.0**-16, 2.0**-19)
 KINDS: Final[dict[str, Any]] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 
 
 def unequal(a: Arr, b: Arr, type_: str, loose: bool, slack: Arr | None = None) -> Arr:
-    """Bytes that differ; elements of float buffers count as equal if both are NaN or, where `loose`, close; `slack`:
-    how far apart elements may be, beside that."""
+    """Bytes that differ. Elements of float buffers count as equal if both are NaN or, if `loose`, close. `slack`:
+    further distance allowed per element."""
     differ = a != b
     kind = KINDS.get(type_)
     if kind is None or not differ.any() or len(a) % np.dtype(kind).itemsize:
@@ -45,14 +45,14 @@ def memory_of(outcome: Outcome) -> dict[Any, Arr]:
 
 
 def by_elements(bytes_: Arr, type_: str) -> Arr:
-    """A mark on any byte of an element marks the whole element."""
+    """Mark the whole element if any of its bytes is marked."""
     size = size_of(type_)
     if len(bytes_) % size:
         return bytes_
     return np.repeat(bytes_.reshape(-1, size).any(1), size)
 
 
-#: Infinities by the size of a float: what is greater without its sign is a NaN. bfloat16 first: all its
+#: Infinities by the size of a float: a greater value without its sign is a NaN. bfloat16 first: all its
 #: NaNs are NaNs of f16.
 _INFINITIES: Final = ((8, 0x7FF0 << 48), (4, 0x7F80 << 16), (2, 0x7F80), (2, 0x7C00))
 
@@ -64,8 +64,8 @@ def nans(data: Arr, size: int, infinity: int) -> Arr:
 
 
 def nans_in_both(a: Arr, b: Arr) -> list[tuple[int, int, Arr]]:
-    """What differs between two contents of a memory and is a NaN in both: size, infinity of the format, which elements.
-    The widest format counts."""
+    """Elements that differ between two contents of a memory and are NaNs in both: size, infinity of the format, which
+    elements. The widest format counts."""
     out = []
     rest = a != b
     for size, infinity in _INFINITIES:

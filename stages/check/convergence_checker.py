@@ -1,35 +1,32 @@
-"""Static check of where the threads of a warp meet again: convergence barriers over all paths of a cubin's code.
+"""Static check of reconvergence: convergence barriers over all paths of a cubin's code.
 
-Written apart from lowering: it reads machine code alone. Forward dataflow over each function; what is known at a
-place is a set of *ways* to come there,
-each with the convergence barriers that are open on it (B register and the BSSY that opened it, in the order of
-opening), the B registers that no longer
-hold what the caller left there, the registers that keep a B register of the caller (BMOV), and the value of the
-predicate of a guarded BREAK until the
-branch behind it. A way is small and places have few of them: 1 in nearly all code; a function with more than
-:data:`WAYS` at a place is not judged.
+Written independently of lowering: it reads only machine code. Forward dataflow over each function. The state at a place
+is a set of *ways* to reach it. Each way has the convergence barriers that are open on it (B register and the BSSY that
+opened it, in the order of opening), the B registers that no longer hold the caller's value, the registers that save a
+B register of the caller (BMOV), and the value of the predicate of a guarded BREAK up to the branch after it. A way is
+small and places have few of them: 1 in nearly all code. A function with more than :data:`WAYS` at a place is not
+judged.
 
-Rules, by the name of their finding (all hold on every way that ptxas 13.0 makes, see docs/judges.md):
+Rules, by the name of their finding (ptxas 13.0's code obeys all of them on every way, see docs/judges.md):
 
 * ``unset``: BSYNC or BREAK of a barrier that is not open;
 * ``overwritten``: BSSY or BMOV of a barrier that is open;
-* ``target``: BSSY names no BSYNC of its register (ptxas names the instruction behind it);
+* ``target``: BSSY names no BSYNC of its register (ptxas names the instruction after it);
 * ``elsewhere``: BSYNC of a barrier whose BSSY names another place;
 * ``kind``: BSSY and BSYNC of one barrier differ in .RECONVERGENT or .RELIABLE;
 * ``nesting``: BSYNC while a barrier that was opened later is still open: threads wait at both;
-* ``left``: waiting (BAR, WARPSYNC, another BSYNC) or returning with an open barrier whose BSYNC can't be reached any
-  more, without BREAK;
-* ``barrier``: a barrier of all threads of the block inside a region some of whose threads have gone to its end by a
-  way without one, and wait there;
-* ``spin``: a loop that gives way to others (YIELD) while a barrier that must join (.RECONVERGENT) stays open around
-  its rounds;
+* ``left``: waiting (BAR, WARPSYNC, another BSYNC) or returning with an open barrier whose BSYNC is no longer reachable,
+  without BREAK;
+* ``barrier``: a barrier of all threads of the block inside a region, when some of its threads reached the end of the
+  region without such a barrier and wait there;
+* ``spin``: a loop that yields to others (YIELD) while a barrier that all members must reach (.RECONVERGENT) stays open
+  across iterations;
 * ``call``: an open barrier in a register that the called function overwrites;
 * ``saved``: a function returns without what its caller had in a B register that calls keep.
 
-Where threads wait at a WARPSYNC and others at a BSYNC that the first have left without BREAK, or may not have reached,
-the warp goes on only if a WARPSYNC lets those at the BSYNC go. ptxas takes that for granted on every SM (an early
-return in front of a vote, a shuffle or a barrier is enough), so these places are no findings but *notes*; our code has
-none.
+If threads wait at a WARPSYNC, and others at a BSYNC that the first have left without BREAK or may not have reached,
+the warp continues only if WARPSYNC releases those at the BSYNC. ptxas relies on this on every SM (an early return
+before a vote, a shuffle or a barrier is enough), so these places are *notes*, not findings. Our code has none.
 """
 
 from __future__ import annotations
@@ -47,12 +44,12 @@ from stages.check.schedule_flow import branch_tables, line_finder
 from stages.disasm.cubin import WORD, CodeSection, Cubin, read_cubin
 from stages.disasm.listing import decode_section
 
-#: Ways to come to one place that are kept apart.
+#: Most ways to one place that are kept separately.
 WAYS: Final = 64
-#: B registers that calls to code outside keep (measured: ptxas saves these with BMOV before it uses them in a
-#: function, and holds barriers in them over calls).
+#: B registers that calls to outside code preserve (measured: ptxas saves these with BMOV before it uses them in a
+#: function, and holds barriers in them across calls).
 KEPT: Final = 0xFFC0
-#: What names a convergence barrier, and what else counts: meetings of the warp, other functions, and YIELD.
+#: Instructions that name a convergence barrier, and others that matter: warp synchronisation, calls, YIELD.
 _NAMING: Final = facts.with_value("ctl", "bssy", "bsync", "break") | facts.of_class("bmov")
 _MEETING: Final = facts.with_value("ctl", "call", "ret") | facts.of_class("bar") | {"WARPSYNC"}
 _TOUCHING: Final = _NAMING | _MEETING | {"YIELD"}
@@ -60,8 +57,8 @@ _FIRM: Final = frozenset(("RECONVERGENT", "RELIABLE"))
 
 
 class Finding(NamedTuple):
-    """One broken rule; ``first``: the BSSY that it is about (or the place itself), ``second``: the place. ``pc`` of
-    that."""
+    """One broken rule; ``first``: the BSSY concerned (or the place itself), ``second``: the place, whose address is
+    ``pc``."""
 
     kind: str
     first: str
@@ -78,7 +75,7 @@ class Finding(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What was found, what could not be judged (text), and notes: WARPSYNCs that must let threads at a BSYNC go."""
+    """Findings, what could not be judged (text), and notes: WARPSYNCs that must release threads at a BSYNC."""
 
     findings: list[Finding]
     unjudged: list[str]
@@ -86,7 +83,7 @@ class Report(NamedTuple):
 
 
 class _Function:
-    """One function of a section: its instructions from the entry on, over calls, not into them."""
+    """One function of a section: its instructions from the entry on. Calls are stepped over, not into."""
 
     def __init__(self, code: _Section, entry: int) -> None:
         self.code = code
@@ -97,11 +94,11 @@ class _Function:
         self.calls: set[int] = set()
         self.together: set[int] = (
             set()
-        )  # branches whose predicate is the same in all threads of a warp; empty until something is found
+        )  # branches whose predicate is the same in all threads of a warp; computed only when there is a finding
         self._walk()
 
     def _walk(self) -> None:
-        """Straight runs from the entry on, and what a place leads to."""
+        """Find the basic blocks reachable from the entry, and their successors."""
         code = self.code
         seen: set[int] = set()
         work = [self.entry]
@@ -133,7 +130,7 @@ class _Function:
         self._backward()
 
     def _backward(self) -> None:
-        """For each block's start: B registers whose BSYNC can be reached (before another BSSY), with and without a
+        """For each block's start: B registers whose BSYNC is reachable (before another BSSY), with and without a
         block barrier on the way, as bit sets."""
         code = self.code
         preds: dict[int, list[int]] = {b: [] for b in self.blocks}
@@ -163,11 +160,11 @@ class _Function:
             live, bare = self.behind(run[-1])
             for n in reversed(run):
                 if n in code.nodes:
-                    self.live[n] = live  # B registers whose BSYNC can be reached behind the instruction
+                    self.live[n] = live  # B registers whose BSYNC is reachable after the instruction
                 live, bare = self.step_back(n, live, bare)
 
     def behind(self, n: int) -> tuple[int, int]:
-        """The union over what follows the last instruction of a block."""
+        """The union over the successors of a block's last instruction."""
         live = bare = 0
         for s in self.code.succs[n]:
             a, b = self.ahead.get(s, (0, 0))
@@ -176,7 +173,7 @@ class _Function:
         return live, bare
 
     def step_back(self, n: int, live: int, bare: int) -> tuple[int, int]:
-        """In front of an instruction, from what holds behind it."""
+        """The state before an instruction, from the state after it."""
         node = self.code.nodes.get(n)
         if node is None:
             return live, bare
@@ -189,7 +186,7 @@ class _Function:
         return live, bare
 
     def judge(self) -> None:
-        """Follow all ways through the function; findings go to the section."""
+        """Follow all ways through the function; findings are added to the section."""
         code = self.code
         ways: dict[int, dict[Way, None]] = {self.entry: {Way(): None}}
         work = [(self.entry, Way())]
@@ -217,7 +214,7 @@ class _Function:
     # --- steps ---
 
     def step(self, n: int, way: Way) -> Iterable[Way]:
-        """Behind an instruction that does not branch."""
+        """The ways after an instruction that does not branch."""
         code = self.code
         if way.fact is not None or way.saved:
             way = self._forget(n, way)
@@ -231,7 +228,7 @@ class _Function:
         return out
 
     def leave(self, n: int, way: Way) -> Iterator[tuple[int, Way]]:
-        """What follows the last instruction of a block, with what holds there."""
+        """The successors of a block's last instruction, with the way to each."""
         code = self.code
         succs = code.succs[n]
         inst = code.items[n].inst
@@ -267,13 +264,13 @@ class _Function:
                         open=tuple(o._replace(waited=True) if bare >> o.k & 1 else o for o in mine.open)
                     )
             if n in self.together and mine.open:
-                # all of the group leave at once: nobody of it waits at what can't be reached any more
+                # the whole group leaves at once: none of its threads waits at a BSYNC that is no longer reachable
                 live = self.ahead.get(s, (0, 0))[0]
                 mine = mine._replace(open=tuple(o for o in mine.open if o.waited or live >> o.k & 1))
             yield s, mine._replace(fact=None)
 
     def _forget(self, n: int, way: Way) -> Way:
-        """Drop what an instruction's results overwrite."""
+        """Drop facts about what an instruction overwrites."""
         inst = self.code.items[n].inst
         if inst is None:
             return way._replace(fact=None, saved=())
@@ -287,7 +284,7 @@ class _Function:
         return way
 
     def act(self, n: int, node: Node, way: Way) -> Way:
-        """What an instruction does where its predicates hold."""
+        """The effect of an instruction if its predicates are true."""
         match node.op:
             case "BSSY":
                 return self._opened(n, node, way)
@@ -314,7 +311,7 @@ class _Function:
                     "overwritten",
                     o.site,
                     n,
-                    f"B{o.k} is open on a way to here and is set again: its threads are no longer waited for",
+                    f"B{o.k} is open on a way to here and is set again: nothing waits for its threads any more",
                 )
         kept = tuple(o for o in way.open if o.k != node.b)
         return way._replace(
@@ -327,14 +324,16 @@ class _Function:
         if mine is None:
             if (
                 not way.gone >> node.b & 1
-            ):  # who has left does not wait (measured: ptxas lets threads that leave a loop by BREAK come by its BSYNC)
+                # a thread that has left does not wait (measured: ptxas lets threads that leave a loop by BREAK pass its
+                # BSYNC)
+            ):
                 code.add("unset", n, n, f"B{node.b} is not set on every way to here")
             return way
         meeting = code.meeting(mine.site)
         if meeting >= 0 and meeting != n:
-            code.add("elsewhere", mine.site, n, f"B{node.b} was set for another meeting point")
+            code.add("elsewhere", mine.site, n, f"B{node.b} was set for another reconvergence point")
         if node.mods & _FIRM != code.nodes[mine.site].mods & _FIRM:
-            code.add("kind", mine.site, n, "the barrier is opened as one kind and waited for as another")
+            code.add("kind", mine.site, n, "the barrier is opened as one kind and waited on as another")
         for o in way.open[way.open.index(mine) + 1 :]:
             code.add(
                 "nesting",
@@ -361,7 +360,7 @@ class _Function:
         register = next((o for o in (*inst.dsts, *inst.srcs) if type(o) is Reg and o.file == "R"), None)
         number = register.num if register is not None and register.num != ZERO else -1
         if inst.dsts and type(inst.dsts[0]) is Reg and inst.dsts[0].file == "B":
-            # to the barrier: the caller's comes back, from a register or from the stack
+            # to the barrier: restores the caller's, from a register or from the stack
             if mine is not None:
                 self.code.add("overwritten", mine.site, n, f"B{node.b} is open on a way to here and is overwritten")
             held = next((k for r, k in way.saved if r == number), node.b)
@@ -397,7 +396,8 @@ class _Function:
         return way._replace(open=tuple(o._replace(waited=False) for o in way.open))
 
     def _meets(self, n: int, way: Way) -> Way:
-        """WARPSYNC: those at a BSYNC that wait for threads that are here go on; none are left where all are here."""
+        """WARPSYNC: threads at a BSYNC that wait for threads that are here are released; none remain if all are
+        here."""
         live = self.live.get(n, 0xFFFF)
         whole = self.code.whole_warp(n)
         kept = []
@@ -411,7 +411,7 @@ class _Function:
         return way._replace(open=tuple(kept), gone=way.gone | left)
 
     def _stranded(self, n: int, way: Way, but: int) -> None:
-        """Open barriers whose BSYNC can't be reached from here."""
+        """Report open barriers whose BSYNC is not reachable from here."""
         live = self.live.get(n, 0xFFFF)
         for o in way.open:
             if o.k != but and not live >> o.k & 1:
@@ -435,9 +435,7 @@ class _Function:
             self.code.add("left", o.site, n, f"the function returns while B{o.k} is open")
         lost = way.touched & KEPT
         if lost and self.entry in self.code.exported:
-            self.code.add(
-                "saved", n, n, f"the function returns without what its caller had in B{lost.bit_length() - 1}"
-            )
+            self.code.add("saved", n, n, f"the function returns without its caller's value in B{lost.bit_length() - 1}")
 
     def _yields(self, n: int, way: Way) -> None:
         for o in way.open:
@@ -446,7 +444,7 @@ class _Function:
                     "spin",
                     o.site,
                     n,
-                    f"a loop gives way to threads at B{o.k}, which lets nobody go before all have come (.RECONVERGENT)",
+                    f"a loop yields to threads at B{o.k}, which releases none until all have arrived (.RECONVERGENT)",
                 )
 
 
@@ -467,8 +465,8 @@ class _Section:
         for n, item in enumerate(self.items):
             inst = item.inst
             if inst is not None and inst.op == "CALL" and item.target >= 0 and item.target // WORD not in starts:
-                # A call of no function is a jump that nobody comes back from (measured: ptxas leaves a loop that
-                # gives way so, on sm_80).
+                # A call of no function is a jump that never returns (measured: ptxas leaves a loop that yields so, on
+                # sm_80).
                 self.succs.append(
                     tuple(
                         s
@@ -491,10 +489,10 @@ class _Section:
         self.functions = {entry: _Function(self, entry) for entry in sorted(starts | set(self.called.values()))}
 
     def run(self) -> None:
-        """Judge every function; again where what a called one overwrites turns out to be more."""
+        """Judge every function; again if a function that it calls turns out to overwrite more."""
         for n, node in self.nodes.items():
             if node.op == "BSSY" and self.meeting(n) < 0:
-                self.add("target", n, n, f"no BSYNC of B{node.b} stands at the meeting point that it names")
+                self.add("target", n, n, f"no BSYNC of B{node.b} is at the reconvergence point that it names")
         if all(node.op not in _NAMING for node in self.nodes.values()):
             return
         todo = list(self.functions)
@@ -505,7 +503,7 @@ class _Section:
             more = len(self.findings) > len(before) or len(self.notes) > len(noted)
             if more and not function.together:
                 function.together = uniform_branches(self.items, function.blocks, self.succs, function.entry)
-                # a group that leaves a region as a whole needs no BREAK (measured: ptxas has none)
+                # a group that leaves a region as a whole needs no BREAK (measured: ptxas emits none)
                 if function.together:
                     self.findings, self.notes = before, noted
                     function.judge()
@@ -517,7 +515,7 @@ class _Section:
                 todo += [e for e, f in self.functions.items() if function.entry in f.calls and e not in todo]
 
     def meeting(self, site: int) -> int:
-        """The BSYNC that a BSSY names, -1 where there is none: in front of its target, or the target itself."""
+        """The BSYNC that a BSSY names, -1 if there is none: the instruction before its target, or the target itself."""
         node = self.nodes[site]
         for n in (node.target - 1, node.target):
             other = self.nodes.get(n)
@@ -543,7 +541,7 @@ class _Section:
         return "ALL" in inst.mods or any(type(o) is Imm and o.value & 0xFFFFFFFF == 0xFFFFFFFF for o in inst.srcs)
 
     def in_loop(self, n: int, site: int) -> bool:
-        """Whether the instruction can come round to itself without passing ``site``."""
+        """Whether the instruction can reach itself again without passing ``site``."""
         seen: set[int] = set()
         work = list(self.succs[n])
         while work:
@@ -562,7 +560,7 @@ class _Section:
         return f"{item.pc:#06x} {item.text}"
 
     def add(self, kind: str, first: int, second: int, why: str) -> None:
-        """A finding, once for each pair of places."""
+        """Add a finding, one for each pair of places."""
         key = (kind, first, second)
         if key not in self.findings:
             self.findings[key] = Finding(
@@ -570,14 +568,14 @@ class _Section:
             )
 
     def note(self, first: int, second: int, why: str) -> None:
-        """A place that is right only if WARPSYNC lets threads at a BSYNC go."""
+        """Add a place that is right only if WARPSYNC releases threads at a BSYNC."""
         self.notes[first, second] = Finding(
             "warpsync", self.text(first), self.text(second), why, self.name, self.items[second].pc, 0
         )
 
 
 def check_cubin(cubin: Cubin, tables: dict[str, dict[int, tuple[int, ...]]]) -> Report:
-    """Judge every function of a cubin; ``tables``: where its indirect branches go (:func:`branch_tables`)."""
+    """Judge every function of a cubin; ``tables``: targets of its indirect branches (:func:`branch_tables`)."""
     spec = isa.target(cubin.sm)
     findings: list[Finding] = []
     unjudged: list[str] = []

@@ -1,10 +1,10 @@
-"""Branches that all threads of a warp take alike, as far as data show it: forward dataflow of registers that differ
-between the threads of a warp.
+"""Branches that all threads of a warp take alike, as far as data show it: forward dataflow of the registers that differ
+between threads of a warp (divergence analysis).
 
-For the convergence checker, and only where it would report something. Threads differ in their numbers, in their own
-memory, in what atomics and other threads give them, and in what is computed from
-that; what they load from one address is one value (measured: ptxas takes it so). What differs only because threads
-have come by different ways is not seen: such a branch counts as taken alike, and less is reported.
+The convergence checker uses it only where it would otherwise report something. Threads differ in their numbers, their
+own memory, the results of atomics, values from other threads, and all that is computed from these. A load from one
+address gives one value (measured: ptxas assumes so). Values that differ only because threads came by different paths
+are not seen: such a branch counts as uniform, and less is reported.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _cells(o: Operand) -> int:
 
 
 def _own(inst: Inst) -> bool:
-    """Whether results differ between threads whatever the operands are."""
+    """Whether results differ between threads no matter what the operands are."""
     if inst.op in _OWN:
         return True
     if inst.op in _SPECIAL:
@@ -48,7 +48,7 @@ def _own(inst: Inst) -> bool:
 def uniform_branches(
     items: list[Decoded], blocks: dict[int, list[int]], succs: list[tuple[int, ...]], entry: int
 ) -> set[int]:
-    """Guarded branches of a function whose predicate does not differ; what registers hold at its start differs."""
+    """Guarded branches of a function whose predicate is uniform; registers count as divergent at its start."""
     state: dict[int, int] = {entry: _ALL}
     work = [entry]
     out: set[int] = set()
@@ -74,7 +74,7 @@ def uniform_branches(
 
 
 def _step(inst: Inst | None, now: int) -> int:
-    """Cells that differ behind an instruction."""
+    """Divergent cells after an instruction."""
     if inst is None:
         return now
     if inst.op == "CALL":

@@ -1,5 +1,5 @@
-"""What the convergence checker knows on a way through the code: open barriers, predicates; which instruction can follow
-which."""
+"""State of the convergence checker on a way through the code: open barriers, predicates; and which instruction can
+follow which."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from stages.disasm.listing import Decoded
 
 
 class Open(NamedTuple):
-    """An open barrier: its register, its BSSY, and whether threads may wait at its end that have passed no barrier of
-    the block on their way."""
+    """An open barrier: its register, its BSSY, and whether threads may wait at its end without having passed a barrier
+    of the block."""
 
     k: int
     site: int
@@ -22,10 +22,10 @@ class Open(NamedTuple):
 
 
 class Way(NamedTuple):
-    """What holds on a way to a place. ``fact``: predicates with the values that they were tested for (numbers, 16
-    more for uniform ones), and whether all had
-    them; ``gone``: barriers that the threads have left by BREAK and that nobody has set since; ``touched``: B
-    registers that do not hold the caller's barrier; ``saved``: (register, B register of the caller)."""
+    """The state on a way to a place. ``fact``: predicates with the values that they were tested for (numbers, plus 16
+    for uniform ones), and whether all threads had them; ``gone``: barriers that the threads have left by BREAK and that
+    have not been set since; ``touched``: B registers that do not hold the caller's barrier; ``saved``: (register, B
+    register of the caller)."""
 
     open: tuple[Open, ...] = ()
     touched: int = 0
@@ -35,7 +35,7 @@ class Way(NamedTuple):
 
 
 class Node(NamedTuple):
-    """An instruction that matters: ``b`` its B register (-1: none), ``tests`` the predicates that must hold,
+    """An instruction that matters: ``b`` its B register (-1: none), ``tests`` the predicates that must be true,
     ``mods``, ``target`` as an instruction index."""
 
     op: str
@@ -58,7 +58,7 @@ def tests_of(inst: Inst) -> tuple[tuple[int, bool], ...]:
 
 
 def split_by(way: Way, tests: tuple[tuple[int, bool], ...]) -> tuple[Way | None, Way | None]:
-    """The way on which all predicates hold, and that on which they do not."""
+    """The way on which all predicates are true, and the way on which they are not."""
     if not tests:
         return way, None
     if (ZERO, False) in tests or (ZERO + 16, False) in tests:  # !PT
@@ -78,7 +78,7 @@ def guard_of(inst: Inst) -> tuple[tuple[int, bool], ...]:
 
 
 def successors(n: int, item: Decoded, tables: dict[int, tuple[int, ...]], count: int) -> tuple[int, ...]:
-    """What can follow an instruction inside its function; calls come back."""
+    """The possible successors of an instruction inside its function; calls return."""
     inst = item.inst
     out: dict[int, None] = {}
     passes = True

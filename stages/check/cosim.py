@@ -1,9 +1,9 @@
-"""Co-simulation: one kernel, launches made up on the spot, run by the PTX interpreter and as cubins in the simulator;
-all memory is compared.
+"""Co-simulation: one kernel, generated launches, run by the PTX interpreter and as cubins in the simulator; all memory
+is compared.
 
 Every launch is interpreted three times: as it is, with other contents of everything undefined, and with another order
 of warps. Bytes that differ between these runs depend on undefined values or on a race (or on the order of atomic
-additions of floats): they are reported as that and not compared.
+float additions). They are reported as such and not compared.
 """
 
 from __future__ import annotations
@@ -34,42 +34,42 @@ from stages.interpret.launch import Module
 
 Arr = NDArray[Any]
 ATTEMPTS: Final = 6
-#: Launches of a kernel: so many in any case, and up to so many as long as they have cost the interpreter no more than
-#: so much (rare ways through the code need many launches, and most kernels cost little): steps, for each 8,192 threads
-#: (512, in double precision) again.
+#: Launches of a kernel: the first number in any case, and up to the second while they have cost the interpreter no more
+#: than this many steps, counted again for each 8,192 threads (512 in double precision). Rare paths need many launches,
+#: and most kernels cost little.
 SEEDS: Final = 16
 MOST_SEEDS: Final = 48
 CHEAP: Final = 40_000
-#: Processor seconds of a kernel where nothing else is asked for; steps of the interpreter in one of them, for few
-#: threads (measured: 60 us a step); parts of the time that is left which one run of the interpreter may take, a launch
-#: being run about eight times in all.
+#: Default budget of processor seconds for a kernel; steps of the interpreter per second, for few threads (measured:
+#: 60 us a step); the fraction of the remaining time that one run of the interpreter may take. A launch is run about
+#: eight times in all.
 SECONDS: Final = 8.0
 STEPS_A_SECOND: Final = 15_000
-#: Warp instructions that the simulator does in one (measured: 20,000 to 60,000), and steps of a run from which on its
-#: own speed is believed.
+#: Warp instructions that the simulator executes per second (measured: 20,000 to 60,000), and the number of steps from
+#: which a run's own speed is used instead.
 INSTRUCTIONS_A_SECOND: Final = 20_000
 TELLING: Final = 500
 SHARE: Final = 10
-#: Warp instructions that a cubin may take for each step of the interpreter and warp before it is said not to end, and
-#: those that it may take in any case.
+#: Warp instructions that a cubin may take for each step of the interpreter and warp before it counts as endless, and
+#: the number that it may take in any case.
 EXPANSION: Final = 64
 AT_LEAST: Final = 20_000
-#: How each launch is interpreted again (warps one by one take many times the steps).
+#: The other runs of the interpreter for each launch (running warps one by one takes many times the steps).
 _AGAIN: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("undefined", {"seed": 1}), ("undefined", {"seed": 3}), ("undefined", {"seed": 6}),
     ("race", {"shuffled": 1, "limit": 10 * STEP_LIMIT}), ("race", {"shuffled": 2, "limit": 10 * STEP_LIMIT}),
 )  # fmt: skip
-#: Contents of what is undefined that are tried before a difference is believed.
+#: Contents of undefined values that are tried before a difference is believed.
 MORE_CONTENTS: Final = range(4, 24)
 #: Orders of warps that are tried before a difference is believed.
 MORE_ORDERS: Final = range(3, 6)
-#: Ways in which approximations err that are tried before a difference is believed, and how much further than there a
-#: cubin may be off.
+#: Errors of approximations that are tried before a difference is believed, and how many times further off a cubin may
+#: be.
 ERRORS: Final = range(1, 9)
 MOVES: Final = 4.0
 
 
-#: How fast these go is drawn together with what is undefined.
+#: Their speed is drawn together with undefined values.
 _CLOCKS: Final = ("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi")
 
 
@@ -88,7 +88,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Verdict:
-    """What is known of a kernel on one side: `equal`, `different` or `not judged`, over how many launches, and why."""
+    """The verdict on a kernel on one side: `equal`, `different` or `not judged`, over how many launches, and why."""
 
     kernel: str
     side: str
@@ -105,7 +105,7 @@ class Verdict:
 
 @dataclass(slots=True)
 class Report:
-    """All findings, how many launches were judged on each side, what is known of each kernel, and the kernels of which
+    """All findings, how many launches were judged on each side, the verdict on each kernel, and the kernels of which
     no launch was judged."""
 
     findings: list[Finding] = field(default_factory=list)
@@ -114,11 +114,11 @@ class Report:
     verdicts: list[Verdict] = field(default_factory=list)
 
     def differences(self) -> list[Finding]:
-        """What is wrong with a cubin."""
+        """Findings that show a cubin to be wrong."""
         return [f for f in self.findings if f.kind in ("difference", "failed")]
 
     def verdict(self, kernel: str, side: str, launches: int) -> Verdict:
-        """What the findings say of a kernel on a side of which so many launches were judged."""
+        """The verdict from the findings on a kernel, on a side of which this many launches were judged."""
         own = [f for f in self.findings if f.kernel == kernel]
         wrong = [f for f in own if f.side == side and f.kind in ("difference", "failed")]
         if wrong:
@@ -137,17 +137,17 @@ class Report:
 
 @dataclass(slots=True)
 class Stable:
-    """Bytes of each memory that are defined (`keep`), and elements of which no more is defined than that they are NaNs
-    (see :func:`nans_in_both`); `left`: what has not been looked for (as in `_AGAIN`)."""
+    """Bytes of each memory that are defined (`keep`), and elements that are only known to be NaNs (see
+    :func:`nans_in_both`); `left`: dependences that were not looked for (as in `_AGAIN`)."""
 
     keep: dict[Any, Arr]
     open_nans: dict[Any, list[tuple[int, int, Arr]]] = field(default_factory=dict)
     undefined: bool = False  # something depends on undefined values
     left: tuple[str, ...] = ()
-    slack: dict[Any, Arr] = field(default_factory=dict)  # how far elements of floats move where approximations err
+    slack: dict[Any, Arr] = field(default_factory=dict)  # how far floats move when approximations err
 
     def judged(self, k: Any, got: Arr) -> Arr:
-        """The bytes in which this outcome has to be the interpreter's."""
+        """The bytes in which this outcome must equal the interpreter's."""
         mask = self.keep[k]
         for size, infinity, which in self.open_nans.get(k, ()):
             mask = mask.copy()
@@ -169,9 +169,9 @@ class Cosim:
         strict: bool = False,
         spent: float = 0.0,
     ) -> None:
-        """`devices`: simulator devices by name (ours, ptxas); `seeds`: launches of a kernel (None: see `SEEDS`);
-        `limit`: steps of the interpreter after which a launch is made smaller; `seconds`: processor time of a kernel,
-        to which launches and loops are fitted (None: as long as it takes), of which compiling it has `spent` some.
+        """`devices`: simulator devices by name (ours, ptxas); `seeds`: launches per kernel (None: see `SEEDS`);
+        `limit`: steps of the interpreter after which a launch is made smaller; `seconds`: processor time for a kernel,
+        to which launches and loops are fitted (None: no limit), of which compiling has already `spent` some.
         Raises ParseError.
         """
         self.module = Module(text, arch)
@@ -181,13 +181,14 @@ class Cosim:
         self.seconds = seconds
         self.spent = spent
         self.strict = (
-            strict  # cubins run in the machine that honours the control words; what it reads too early is said
+            # cubins run in the machine that honours the control words; values that it reads too early are reported
+            strict
         )
         self.began = time.process_time()
-        self.rate: float = STEPS_A_SECOND  # of the interpreter, the least that was seen in the kernel
+        self.rate: float = STEPS_A_SECOND  # steps per second of the interpreter, the lowest seen in the kernel
         self.report = Report()
         self.endless = False  # the last launch did not end
-        self.cost = 0  # of the interpreter, for launches as they are
+        self.cost = 0  # of the interpreter, for launches without changes
 
     def run(self, kernels: Sequence[str] = ()) -> Report:
         """Judge all kernels, or the named ones."""
@@ -209,23 +210,23 @@ class Cosim:
         return self.report
 
     def _left(self) -> float:
-        """Seconds that the kernel may still take."""
+        """Seconds left for the kernel."""
         return 1e9 if self.seconds is None else max(self.seconds - (time.process_time() - self.began), 0.0)
 
     def _steps(self, launch: Launch, most: int, share: int = 1) -> int:
-        """Steps of the interpreter that a run of a launch may take."""
+        """Most steps of the interpreter for a run of a launch."""
         if self.seconds is None:
             return most
         return min(most, TELLING + int(self._left() * self.rate / share / self._weight(launch)))
 
     def _weight(self, launch: Launch) -> float:
-        """What a step of the interpreter costs, beside one of few threads."""
+        """The cost of a step of the interpreter, relative to a launch of few threads."""
         return 1 + threads_of((launch.grid, launch.block)) / 8192 * (
             16 if doubles(self.module.codes[launch.entry].unit) else 1
         )
 
     def _first_run(self, launch: Launch, most: int) -> Outcome:
-        """Interpret a launch as it is; how long that takes is told by its speed from now on."""
+        """Interpret a launch as it is; its speed then replaces the estimate."""
         began = time.process_time()
         out = interpret(self.module, launch, limit=self._steps(launch, most, SHARE))
         if out.steps >= TELLING:
@@ -258,14 +259,14 @@ class Cosim:
                     broken.add(side)
                     continue
                 if not any(v.any() for v in stable.keep.values()):
-                    continue  # nothing is left to compare; the reasons have been said
+                    continue  # nothing is left to compare; the reasons have been reported
                 self.report.judged[side] = self.report.judged.get(side, 0) + 1
                 if self._wrong(launch, base, got, stable, loose, device, quiet=False):
                     self._explain(launch, side, device, loose)
                     broken.add(side)
 
     def _most(self, launch: Launch, base: Outcome) -> tuple[int, bool]:
-        """Warp instructions that the cubin may take, and whether taking more shows that it does not end."""
+        """Most warp instructions for the cubin, and whether exceeding them shows that it does not end."""
         warps = (
             launch.grid[0]
             * launch.grid[1]
@@ -279,8 +280,8 @@ class Cosim:
         return min(fair, most), fair <= most
 
     def _failed(self, name: str, side: str, launch: Launch, base: Outcome, stable: Stable, got: Outcome) -> None:
-        """A cubin's run gave up: the cubin's fault, unless the simulator cannot do it, its limit came first, or the
-        program itself depends on what is undefined."""
+        """A cubin's run gave up. The cubin is at fault unless the simulator does not support it, its limit came first,
+        or the program itself depends on undefined values."""
         text = f"{got.error} ({launch.describe()})"
         if "not supported by the simulator" in got.error or (
             "instruction limit" in got.error and not self._most(launch, base)[1]
@@ -304,10 +305,10 @@ class Cosim:
         )
 
     def judged(self, unit: PtxUnit, quiet: bool = False) -> Iterator[tuple[Launch, Outcome, Stable]]:
-        """The launches of a kernel that stay within their buffers and end, with their outcomes and what of these is
-        compared. Where nothing depended on undefined values or on an order in any of the first ones, orders are looked
-        for no more, unless there is a difference (that takes many times as long as everything else), and launches with
-        very many threads follow, in which undefined values are not looked for either.
+        """The launches of a kernel that stay within their buffers and end, with their outcomes and what of them is
+        compared. If nothing depended on undefined values or on an order in the first launches, orders are no longer
+        tried unless there is a difference (they take many times as long as everything else). Launches with very many
+        threads follow, for which undefined values are not tried either.
         """
         began, clean, done, start = self.cost, True, 0, self._left()
         for shape, seed in launches(self.module.module, unit, MOST_SEEDS if self.seeds is None else self.seeds):
@@ -361,10 +362,10 @@ class Cosim:
 
     def _stable(self, launch: Launch, base: Outcome, quiet: bool = False, left: tuple[str, ...] = ()) -> Stable:
         """For each buffer and variable, the bytes whose elements depend neither on undefined values nor on the order of
-        warps; but for what is `left`."""
+        warps, except for the dependences in `left`."""
         stable = Stable({k: np.ones(len(v), np.bool_) for k, v in memory_of(base).items()}, left=left)
         for v in self.module.module.variables:
-            for r in v.relocs if v.name in stable.keep else ():  # addresses are another matter on each side
+            for r in v.relocs if v.name in stable.keep else ():  # addresses differ between the sides
                 stable.keep[v.name][r.offset : r.offset + r.size] = False
         for kind, how in _AGAIN:
             if kind not in left and kind not in stable.left:
@@ -383,9 +384,9 @@ class Cosim:
         quiet: bool,
         fitted: bool = False,
     ) -> None:
-        """Interpret a launch in another way and compare no more what changes; `kind`: undefined, race or payload (of
-        NaNs, which may be any NaN then). Where the run is `fitted` to the time that is left and takes longer, this is
-        noted as left."""
+        """Interpret a launch in another way and stop comparing what changes; `kind`: undefined, race or payload (of
+        NaNs, which may then be any NaN). If the run is `fitted` to the remaining time and takes longer, it is recorded
+        in `left`."""
         if fitted:
             how = how | {"limit": self._steps(launch, how.get("limit", STEP_LIMIT), 4)}
         other, keep = interpret(self.module, launch, **how), stable.keep
@@ -465,10 +466,10 @@ class Cosim:
     def _wrong(
         self, launch: Launch, base: Outcome, got: Outcome, stable: Stable, loose: bool, device: Any, quiet: bool = True
     ) -> bool:
-        """Whether an outcome differs. What differs is looked at with more contents of everything undefined: a few do
-        not show that comparisons with undefined values can go either way. Where results are seen to depend on undefined
-        values, what the cubin itself makes differently with other contents is not believed either: one of its contents
-        may be the rare one."""
+        """Whether an outcome differs. A difference is checked with more contents of everything undefined, because a few
+        do not show that comparisons with undefined values can go either way. If results do depend on undefined values,
+        bytes that the cubin itself changes with other contents do not count either: one of its contents may be the rare
+        one."""
         left, stable.left = stable.left, ()
         more = [(kind, how) for kind, how in _AGAIN if kind in left] + [
             ("race", {"shuffled": k, "limit": 10 * STEP_LIMIT}) for k in MORE_ORDERS
@@ -484,19 +485,19 @@ class Cosim:
                 return False
             self._drop(launch, base, stable, "undefined", {"seed": seed}, quiet)
             again = simulate(device, launch, seed=seed) if stable.undefined else got
-            for k, v in memory_of(again).items():  # (of a run that failed: none)
+            for k, v in memory_of(again).items():  # (of a failed run: none)
                 if k in stable.keep:
                     stable.keep[k] &= ~by_elements(v != memory_of(got)[k], self._type(launch, k))[: len(stable.keep[k])]
         return self._first(launch, base, got, stable, loose) is not None
 
     def _err(self, launch: Launch, base: Outcome, stable: Stable, errors: int) -> None:
-        """Interpret a launch with approximations that err as far as the manual lets them: elements may differ by a few
-        times as much as they move, and what is no float and changes is not compared."""
+        """Interpret a launch with approximations that err as far as the manual allows: elements may differ by a few
+        times as much as they move. A value that is no float and changes is not compared."""
         other = interpret(self.module, launch, errors=errors, limit=10 * STEP_LIMIT)
         for k, v in memory_of(base).items():
             w = memory_of(other).get(k)
             kind = KINDS.get(self._type(launch, k))
-            if w is None:  # it went wrong: a test of such a result decided
+            if w is None:  # it failed: a test of such a result decided
                 stable.keep[k][:] = False
             elif kind is None or len(v) % np.dtype(kind).itemsize:
                 stable.keep[k] &= ~by_elements(v != w, self._type(launch, k))
@@ -507,7 +508,7 @@ class Cosim:
                 stable.slack[k] = np.fmax(stable.slack.get(k, 0.0), np.nan_to_num(moved, nan=0.0, posinf=np.inf))
 
     def shrink(self, launch: Launch, bad: Callable[[Launch], bool]) -> Launch:
-        """The smallest geometry that still differs, by halving one extent at a time."""
+        """The smallest geometry that still differs, found by halving one extent at a time."""
         fixed = self.module.codes[launch.entry].functions[0].function.directives.reqntid is not None
         progress = True
         while progress:
@@ -529,7 +530,7 @@ class Cosim:
                         )
                         if self._left() > 0 and bad(
                             candidate
-                        ):  # (a difference is reported as it is when the time is over)
+                        ):  # (a difference is reported unshrunk when the time is over)
                             launch, progress = candidate, True
                             break
         return launch
@@ -542,9 +543,9 @@ class Cosim:
         stable = self._stable(small, base, quiet=True)
         self._wrong(
             small, base, got, stable, loose, device
-        )  # what is too near to be told apart is no difference here either
+        )  # differences within the tolerance do not count here either
         first = self._first(small, base, got, stable, loose)
-        if first is None:  # the shrunk launch differs in something that a second look does not show
+        if first is None:  # a second look at the shrunk launch shows no difference
             self._say("difference", small.entry, side, f"memory differs ({launch.describe()})")
             return
         k, byte = first

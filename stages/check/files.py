@@ -6,12 +6,12 @@ import errno
 from pathlib import Path
 from typing import Final
 
-#: Bytes that a file may have.
+#: Most bytes of a file.
 MOST: Final = 1 << 28
 
 
 def read(path: Path) -> bytes:
-    """A file's bytes.  Raises OSError, for files of more than `MOST` bytes too."""
+    """A file's bytes. Raises OSError, also for files of more than `MOST` bytes."""
     with path.open("rb") as file:
         data = file.read(MOST + 1)
     if len(data) > MOST:

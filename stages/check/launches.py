@@ -1,4 +1,4 @@
-"""Launches made up for a kernel: shapes, buffers, scalars, all drawn from a seed."""
+"""Generated launches for a kernel: shapes, buffers, scalars, all drawn from a seed."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from stages.check.words import Words, near, words_of
 Arr = NDArray[Any]
 Dim3 = tuple[int, int, int]
 BUFFER_BYTES: Final = 1 << 16
-#: Attempts at a launch in which constant variables are filled; in the others they are zeros.
+#: Attempts at a launch that fill constant variables; the others leave them zero.
 ATTEMPTS_WITH_CONSTANTS: Final = 2
-#: Dynamic shared memory of a kernel that leaves a little, and of one that leaves that (the most that any SM has).
+#: Dynamic shared memory of a kernel: less than the most, and the most that any SM has.
 MUCH_SHARED: Final = 1 << 16
 MOST_SHARED: Final = 227 << 10
 _FLOATS: Final = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
@@ -28,10 +28,10 @@ _WIDTH: Final = {"8": 1, "16": 2, "32": 4, "64": 8}
 
 @dataclass(slots=True)
 class Launch:
-    """Geometry and arguments. `args` holds for each parameter its bytes; `buffers` the arrays that pointers get, in the
-    order of the parameters: by the number of the parameter, or by a number beyond those where `fields` has the place of
-    the pointer inside of a parameter (number, offset); `types` and `names` have the same numbers. `constants`: the
-    contents of constant variables that a host program would fill in."""
+    """Geometry and arguments. `args` has the bytes of each parameter. `buffers` has the arrays for pointers, in the
+    order of the parameters: by the number of the parameter, or by a number beyond those if `fields` has the pointer's
+    place inside a parameter (number, offset). `types` and `names` have the same numbers. `constants`: the contents of
+    constant variables that a host program would fill in."""
 
     entry: str
     grid: Dim3
@@ -89,17 +89,17 @@ def doubles(unit: PtxUnit) -> bool:
     return any(isinstance(x, PtxInst) and "f64" in x.types for f in unit.functions for x in f.body)
 
 
-#: What all 32 threads of a warp have to take part in: with fewer, results are undefined.
+#: Instructions in which all 32 threads of a warp must take part: with fewer, results are undefined.
 _WHOLE_WARPS: Final = ("mma", "wmma", "ldmatrix", "stmatrix", "movmatrix")
 
 
 def whole_warps(unit: PtxUnit) -> bool:
-    """Whether a kernel computes with matrices that a warp holds."""
+    """Whether a kernel uses matrices that a warp holds."""
     return any(isinstance(x, PtxInst) and x.op in _WHOLE_WARPS for f in unit.functions for x in f.body)
 
 
 def shapes(unit: PtxUnit) -> list[tuple[Dim3, Dim3]]:
-    """Geometries to try: within the kernel's own bounds, and of whole warps where it needs them."""
+    """Geometries to try: within the kernel's own bounds, and of whole warps if it needs them."""
     found = _shapes(unit)
     return [x for x in found if threads_of((x[1], (1, 1, 1))) % 32 == 0] or found if whole_warps(unit) else found
 
@@ -126,7 +126,7 @@ def _shapes(unit: PtxUnit) -> list[tuple[Dim3, Dim3]]:
     flat[4:4] = [
         ((1, 1, 1), (1, 1, 1)),
         ((2, 1, 1), few),
-    ]  # no other thread does what the first one has to do; a tree of sums has one step
+    ]  # no other thread does what the first one must do; a tree of sums has one step
     if d.reqntid is not None:
         block = _three(d.reqntid)
         flat = [(grid, block) for grid, _ in flat]
@@ -135,7 +135,7 @@ def _shapes(unit: PtxUnit) -> list[tuple[Dim3, Dim3]]:
         for x in d.maxntid:
             most *= x
         # Code with launch bounds is mostly written for exactly that many threads (tables and exchanges in shared
-        # memory): every other shape has them.
+        # memory): every other shape has that number.
         full = _three(d.maxntid)
         rest = [(g, b) for g, b in flat if b[0] * b[1] * b[2] <= most] or [((1, 1, 1), full)]
         flat = [x for pair in zip([(g, full) for g, _ in flat], rest * len(flat), strict=False) for x in pair]
@@ -156,19 +156,19 @@ def _three(x: tuple[int, ...]) -> Dim3:
 
 
 def _dynamic(module: PtxModule, unit: PtxUnit, threads: int, attempt: int) -> int:
-    """Bytes of dynamic shared memory: some at first, more where that was not enough."""
+    """Bytes of dynamic shared memory: some at first, more if that was not enough."""
     used = set(unit.variables)
     found = any(v.space == "shared" and v.linkage == "extern" and v.name in used for v in module.variables)
     found |= any(v.space == "shared" and v.linkage == "extern" for f in unit.functions for v in f.vars)
     return (max(4096, 32 * threads) if attempt == 0 else MUCH_SHARED if attempt == 1 else MOST_SHARED) if found else 0
 
 
-#: How buffers are filled, by seed: moderate numbers; special values among them; magnitudes from all over the format;
-#: both; zeros and the least numbers.
+#: How buffers are filled, by seed: moderate numbers; special values among them; magnitudes over the whole format;
+#: both; zeros and the smallest numbers.
 STYLES: Final = ("tame", "special", "spread", "edges", "small")
-#: Share of the elements of a buffer that are numbers of the code.
+#: Share of a buffer's elements that are numbers of the code.
 FROM_CODE: Final = 0.03
-#: Styles whose launches have up to so many times the blocks (`MANY_THREADS` at most, but four times): rare ways through
+#: Styles whose launches have up to this many times the blocks (at most four times `MANY_THREADS`): rare paths through
 #: the code need many threads.
 _MANY: Final = {"spread": 16, "edges": 16, "special": 4}
 MANY_THREADS: Final = 2048
@@ -176,8 +176,8 @@ MANY_THREADS: Final = 2048
 #: threads and bytes of a buffer.
 WIDE_SEEDS: Final = (1001, 1004)
 WIDE_THREADS: Final = 1 << 16
-#: Double precision costs the interpreter and the simulator so many times as much as anything else (measured: 1 us a
-#: lane, for fused products and sums).
+#: Double precision costs the interpreter and the simulator this many times as much as anything else (measured: 1 us a
+#: lane, for fused multiply-add).
 DOUBLE: Final = 8
 WIDE_BYTES: Final = 1 << 20
 
@@ -185,8 +185,8 @@ WIDE_BYTES: Final = 1 << 20
 def fill(
     type_: str, rng: np.random.Generator, style: str, count: int = BUFFER_BYTES, words: Words | None = None
 ) -> Arr:
-    """Contents of a buffer of a type, in one of the `STYLES` (tame: integers below 32, which are often indices). Of the
-    numbers in the code some are strewn in."""
+    """Contents of a buffer of a type, in one of the `STYLES` (tame: integers below 32, which are often indices). Some
+    elements are numbers of the code."""
     data = _fill(type_, rng, style, count)
     width = 8 * _width(type_)
     table = {} if words is None else words.floats if type_ in _FLOATS else words.whole
@@ -228,15 +228,15 @@ def _fill(type_: str, rng: np.random.Generator, style: str, count: int) -> Arr:
 
 
 def _floats(kind: Any, rng: np.random.Generator, style: str, count: int) -> Arr:
-    """Floats of moderate size (a tenth of them powers of two and small integers); but for tame ones special values, bit
-    patterns of any exponent, or both among them: zeros, infinities, NaNs, the least and greatest of the format and
-    their neighbours; exponents at both ends more often than others, since code for divisions and roots goes other ways
-    there."""
+    """Floats of moderate size (a tenth of them powers of two and small integers). Styles other than tame add special
+    values, bit patterns of any exponent, or both: zeros, infinities, NaNs, the smallest and greatest of the format and
+    their neighbours. Exponents at both ends are more frequent than others, since code for divisions and roots takes
+    other paths there."""
     info = np.finfo(kind)
     word: Any = {2: np.uint16, 4: np.uint32, 8: np.uint64}[info.bits // 8]
     n = count // word().itemsize
     sign = np.uint64(1 << info.bits - 1)
-    # what is added to them is seen, however little it is; where subnormal results are flushed, with the least normal
+    # even a small addend shows in a sum with them; if subnormal results are flushed, in one with the smallest normal
     # numbers
     if style == "small":
         least = np.where(rng.random(n) < 0.1, np.uint64(1 << info.nmant), np.uint64(0)) + rng.integers(
@@ -258,9 +258,7 @@ def _floats(kind: Any, rng: np.random.Generator, style: str, count: int) -> Arr:
             rng.integers(0, exponents, n),
             np.where(where == 1, rng.integers(0, near, n), exponents - 1 - rng.integers(0, near, n)),
         )
-        if (
-            style == "spread" and rng.random() < 0.5
-        ):  # of products and sums none is infinite (which hides everything else)
+        if style == "spread" and rng.random() < 0.5:  # no product or sum is infinite (that would hide everything else)
             exponent = exponents // 2 + rng.integers(-exponents // 8, exponents // 8, n)
         fraction = rng.integers(0, 1 << info.nmant, n, dtype=np.uint64)
         bits = (
@@ -271,7 +269,7 @@ def _floats(kind: Any, rng: np.random.Generator, style: str, count: int) -> Arr:
         v = np.where(rng.random(n) < (0.7 if style == "spread" else 0.3), bits.astype(word).view(kind), v)
     if style in ("special", "edges"):
         one, top, tiny = (int(np.array([x], kind).view(word)[0]) for x in (1.0, info.max, info.tiny))
-        two = one + (1 << info.nmant)  # halves of the least numbers are ties
+        two = one + (1 << info.nmant)  # halves of the smallest numbers are ties
         rare = [
             1,
             2,
@@ -295,9 +293,9 @@ def _floats(kind: Any, rng: np.random.Generator, style: str, count: int) -> Arr:
 
 
 def _constants(module: PtxModule, unit: PtxUnit, rng: np.random.Generator, style: str) -> dict[str, Arr]:
-    """Contents of the unit's constant variables without initialiser. Arrays are often declared as bytes: then they hold
-    what the loads that name them (if none does: all loads from constant memory) want, if these are of one type; nothing
-    is made up for what may hold pointers.
+    """Contents of the unit's constant variables without initialiser. Arrays are often declared as bytes. They are then
+    filled with the type of the loads that name them (if none does: of all loads from constant memory), if these have
+    one type. A variable that may hold pointers gets no contents.
     """
     loads: dict[str, set[str]] = {}
     for f in unit.functions:
@@ -333,27 +331,27 @@ _EXTREMES: Final = (
 
 
 def _extreme(kind: Any, rng: np.random.Generator, which: str) -> bytes:
-    """One float from either end of its format, of either sign: infinite, of greatest or least exponents, or
+    """One float from either end of its format, of either sign: infinite, of greatest or smallest exponent, or
     subnormal."""
     info = np.finfo(kind)
     word: Any = {2: np.uint16, 4: np.uint32, 8: np.uint64}[info.bits // 8]
     infinite = (1 << info.bits - 1 - info.nmant) - 1
     near = int(
         min(info.nmant + 4, infinite // 3) ** rng.random()
-    )  # the nearer the likelier: code for divisions goes other ways at the very ends
+    )  # values nearer the end are likelier: code for divisions takes other paths at the very ends
     exponent = {"infinite": infinite, "great": infinite - near, "little": near, "subnormal": 0}[which]
     fraction = int(rng.integers(1, 1 << info.nmant)) if exponent < infinite else 0
     return np.array([exponent << info.nmant | fraction | int(rng.integers(0, 2)) << info.bits - 1], word).tobytes()
 
 
 def _chosen(params: list[PtxParam], at: int, wanted: bool) -> str:
-    """The name of one of the parameters, where one is wanted; they take turns, the last one first."""
+    """The name of one of the parameters if one is wanted; they take turns, the last one first."""
     return params[-1 - at % len(params)].name if params and wanted else ""
 
 
 def _kin(kind: Any, rng: np.random.Generator, extreme: bytes) -> bytes:
-    """A float for a parameter beside the extreme one: as much or half as much with the other sign, so that sums and
-    quotients of the two are no extremes."""
+    """A float for a parameter that goes with the extreme one: as much or half as much with the other sign, so that sums
+    and quotients of the two are no extremes."""
     value = np.frombuffer(extreme, kind)
     with np.errstate(over="ignore"):
         return np.asarray(-value * np.array([rng.choice([0.5, 1.0, 1.0, 1.0])], kind), kind).tobytes()
@@ -369,8 +367,8 @@ def _scalar(
     counts: list[int],
     turn: int = -1,
 ) -> bytes:
-    """A parameter by value: near the number of threads at first, smaller with every attempt; where `turn` is one, the
-    counts and their neighbours in turn; `long`: whether it is the one that makes loops run long (None where there is
+    """A parameter by value: near the number of threads at first, smaller with every attempt; if `turn` is set, the
+    counts and their neighbours in turn; `long`: whether it is the one that makes loops run long (None if there is
     none)."""
     if p.type in _FLOATS and not p.dims:
         usual = [1.5, -2.25, 0.5, 3.0, -0.75, 0.1, 0.015625]
@@ -380,7 +378,7 @@ def _scalar(
     if p.dims or p.size > 8:
         words = rng.integers(0, 8, -(-p.size // 4), dtype=np.uint32)
         return words.tobytes()[: p.size]
-    few = int(rng.integers(0, 8))  # code unrolled four- and eightfold has tails for every rest
+    few = int(rng.integers(0, 8))  # code unrolled four- and eightfold has tails for every remainder
     fewer = max(threads - few, 1)
     first = (
         [threads, fewer, 2 * threads + few]
@@ -404,7 +402,7 @@ def _scalar(
 
 
 def _extreme_bits(floats: list[PtxParam], extreme: str, rng: np.random.Generator, turn: int) -> dict[str, bytes]:
-    """Parameter -> its bytes: the one named ``extreme``, and in some turns others that belong to it."""
+    """Parameter -> its bytes: the one named ``extreme``, and in some turns others that go with it."""
     which, kin = _EXTREMES[turn % len(_EXTREMES)]
     bits = {p.name: _extreme(_FLOATS[p.type], rng, which) for p in floats if p.name == extreme}
     if bits and kin:
@@ -417,12 +415,12 @@ def _extreme_bits(floats: list[PtxParam], extreme: str, rng: np.random.Generator
 
 
 def make(module: PtxModule, unit: PtxUnit, shape: tuple[Dim3, Dim3], seed: int, attempt: int = 0) -> Launch:
-    """One launch.  Higher attempts take smaller scalars and tamer data, for kernels that leave their buffers."""
+    """One launch. Higher attempts use smaller scalars and tamer data, for kernels that leave their buffers."""
     rng = np.random.default_rng([seed, zlib.crc32(unit.name.encode()), attempt])
     grid, block = shape
     style = (
         STYLES[2 * seed % len(STYLES)] if attempt < 2 else STYLES[0]
-    )  # (spread floats meet long loops early: sums of them hide little)
+    )  # (spread floats enter long loops early: their sums hide little)
     wide, size = seed in WIDE_SEEDS, WIDE_BYTES if seed in WIDE_SEEDS else BUFFER_BYTES
     if wide:
         grid = (
@@ -475,7 +473,7 @@ def make(module: PtxModule, unit: PtxUnit, shape: tuple[Dim3, Dim3], seed: int, 
             launch.args.append(bits[p.name])
         elif (
             len(bits) > 1 and p in whole and p.name != longest
-        ):  # quotients by powers of two are exact, so that sums of kin can be nothing
+        ):  # quotients by powers of two are exact, so that sums of related values can cancel
             launch.args.append(int(rng.choice([2, 2, 4, 4, 8])).to_bytes(p.size, "little"))
         else:
             launch.args.append(
@@ -496,7 +494,7 @@ def make(module: PtxModule, unit: PtxUnit, shape: tuple[Dim3, Dim3], seed: int, 
 
 
 def element_type(use: Use) -> str:
-    """The type that most accesses have; float types win ties over integers."""
+    """The type of most accesses; on a tie a float type wins over an integer."""
     if not use.types:
         return "b32"
     floats = [t for t in use.types if t in _FLOATS]
@@ -508,13 +506,13 @@ def element_type(use: Use) -> str:
 
 
 def pointers_in_structs(unit: PtxUnit) -> list[Field]:
-    """Pointers at odd places inside of parameters: such launches can't be made up."""
+    """Pointers at unusual places inside parameters: such launches cannot be generated."""
     sizes = {p.name: p.size for p in unit.functions[0].params}
     return sorted(f for f in pointer_fields(unit) if f[1] % 8 or f[1] + 8 > sizes.get(f[0], 0))
 
 
 def launches(module: PtxModule, unit: PtxUnit, seeds: int) -> Iterator[tuple[tuple[Dim3, Dim3], int]]:
-    """Shapes and seeds, so that each shape gets other contents of buffers with every turn."""
+    """Shapes and seeds: each shape gets other contents of buffers in every turn."""
     options = shapes(unit)
     for seed in range(seeds):
         yield options[(seed + (seed // len(STYLES) if len(options) % len(STYLES) == 0 else 0)) % len(options)], seed

@@ -1,12 +1,12 @@
-"""The order in which a scheduler put the instructions of each block, against the stream that it read: every register,
-and every word of memory that is named in the same way, must have the value that it had.
+"""The order in which a scheduler put the instructions of each block, against the stream that it read. Every register,
+and every word of memory with the same name, must get the same value as before.
 
-Both blocks are executed with symbols: a value is the instruction that made it and the values that it read, so that
-equal values have equal numbers. What has an effect (stores, barriers, jumps...) must be there as often as before, with
-the same values; effects that nothing may pass, in the same order, each access to memory between the same two of them;
+Both blocks are executed symbolically. A value is the instruction that produced it and the values that it read, so equal
+values have equal numbers. Instructions with an effect (stores, barriers, jumps...) must occur as often as before with
+the same values; effects that nothing may pass must keep their order, with each access to memory between the same two;
 and each cell must end with the same value. Two moves of zero may have become one CS2R. Not judged: accesses of one
-space by different registers, which may meet in the same place. Written apart from :mod:`stages.schedule`; the facts of
-instructions are the rows'."""
+space by different registers, which may alias. Written independently of :mod:`stages.schedule`; the facts about
+instructions come from the rows."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def _cells(regs: Sequence[Reg]) -> list[Cell]:
 def _by_meaning(
     op: str, mods: tuple[str, ...], dsts: tuple[Operand, ...], srcs: tuple[Operand, ...]
 ) -> tuple[Any, ...]:
-    """What identifies an operation. A copy, a sum of two registers and a shift to the left by a constant may have
-    become products (and the other way round)."""
+    """What identifies an operation. A copy, a sum of two registers or a left shift by a constant may have become a
+    product, and the other way round."""
     one = dsts[:1] if all(isinstance(d, Reg) and d.num == ZERO for d in dsts[1:]) else dsts
     if op == "MOV" and not mods and srcs[1:] == (Imm("I", 15),):
         return "copy", one, srcs[0]
@@ -72,7 +72,8 @@ class _Run:
         self.cells: dict[Cell, int] = {}
         self.memory: dict[tuple[Any, ...], int] = {}
         self.effects: Counter[int] = Counter()
-        self.walls: tuple[list[int], list[int]] = [], []  # meetings of threads; fences of memory: each keep their order
+        # synchronisation of threads; memory fences: each keep their order
+        self.walls: tuple[list[int], list[int]] = [], []
         self.reads: dict[int, list[tuple[Cell, int]]] = {}
         self.fences = 0
 
@@ -143,7 +144,7 @@ class _Run:
 
 
 def _zeroed(i: Inst) -> list[Cell]:
-    """The cells that an instruction does nothing to but set them to zero."""
+    """The cells that an instruction only sets to zero."""
     if is_guarded(i) or i.uses or i.defs or not i.dsts:
         return []
     d = i.dsts[0]
@@ -161,16 +162,16 @@ def _without_ctl(i: Inst) -> Inst:
 
 
 def check_order(before: Unit, after: Unit) -> Iterator[str]:
-    """What the order of ``after`` (level `scheduled`) changes of what ``before`` (level `allocated`) computes."""
+    """How the order of ``after`` (level `scheduled`) changes what ``before`` (level `allocated`) computes."""
     old = {f.name: f for f in before.functions}
     new = {f.name: f for f in after.functions}
     for name in (*old, *[n for n in new if n not in old]):
         if name not in old or name not in new:
-            yield f"{name}: stands in one of the streams alone"
+            yield f"{name}: is in only one of the streams"
             continue
         blocks = {b.id: b for b in new[name].blocks}
         if _held(old[name].blocks) != _held(new[name].blocks):
-            yield f"{name}: the blocks are others, or in another order"
+            yield f"{name}: its blocks differ, or their order does"
             continue
         for b in old[name].blocks:
             if b.insts:
@@ -199,7 +200,7 @@ def _block(before: Block, after: Block) -> Iterator[str]:
     for value in found:
         same = twins.get(texts[value])
         if same:
-            yield f"{texts[value]}: {_unlike(was, same.pop(), now, value)}"
+            yield f"{texts[value]}: {_why_different(was, same.pop(), now, value)}"
         else:
             yield f"{texts[value]}: it was not there"
     for values in twins.values():
@@ -207,7 +208,7 @@ def _block(before: Block, after: Block) -> Iterator[str]:
     for first, then in zip(was.walls, now.walls):
         if not lost and not found and first != then:
             at = next(n for n, (a, b) in enumerate(zip(first, then)) if a != b)
-            yield f"{texts[then[at]]} stands in front of {texts[first[at]]}, which it must not pass"
+            yield f"{texts[then[at]]} now precedes {texts[first[at]]}, which it must not pass"
     for c in sorted({*was.cells, *now.cells}):
         a, b = was.cell(c), now.cell(c)
         if a != b:
@@ -222,8 +223,8 @@ def _what(texts: dict[int, str], value: int) -> str:
     return f"what `{texts[value]}` makes" if "block begins" not in texts.get(value, "") else texts[value]
 
 
-def _unlike(was: _Run, old: int, now: _Run, new: int) -> str:
-    """Why two executions of one instruction differ: what one of its registers, or one of theirs, was made by."""
+def _why_different(was: _Run, old: int, now: _Run, new: int) -> str:
+    """Why two executions of one instruction differ: what produced one of its registers, or one of theirs."""
     for _ in range(_SHOWN):
         for (c, a), (_, b) in zip(was.reads.get(old, ()), now.reads.get(new, ())):
             if a != b:
@@ -233,5 +234,5 @@ def _unlike(was: _Run, old: int, now: _Run, new: int) -> str:
                 old, new = (back[v][0] if isinstance(back[v][0], int) else v for v in (a, b))
                 break
         else:
-            return "it reads memory, or stands among barriers, otherwise"
-    return "its values are others"
+            return "its order among memory accesses or barriers has changed"
+    return "its values differ"

@@ -1,8 +1,8 @@
-"""Which kernel parameters are pointers, and what they point to: dataflow over the PTX, without regard to order.
+"""Which kernel parameters are pointers, and to what: dataflow over the PTX that ignores order.
 
-A parameter (or an eight-byte field of one) is a pointer if it says `.ptr`, if it goes through `cvta`, or if its value,
-possibly added to something, is the base of a memory access. The types of the accesses tell what to fill the buffer
-with.
+A parameter (or an eight-byte field of it) is a pointer if it is declared `.ptr`, if it is an operand of `cvta`, or if
+its value, possibly added to something, is the base of a memory access. The types of the accesses tell how to fill the
+buffer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ACCESS: Final = frozenset(["ld", "ldu", "st", "atom", "red", "cp", "prefetch"])
 
 @dataclass(slots=True)
 class Use:
-    """What is known of a parameter field: strongly a pointer, base of an access, types of the accesses, whether
+    """What is known of a parameter field: certainly a pointer, base of an access, types of the accesses, whether
     written."""
 
     strong: bool = False

@@ -9,12 +9,12 @@ from typing import Any, Final
 from ir_format.ptx import LabelList, LabelRef, NotPred, Pair, Part, PtxFunction, PtxInst, PtxLabel, Reg, Sink, Vec
 from ir_format.record import Record
 
-#: Instructions behind which control does not go on where they have no guard.
+#: Unguarded, these instructions do not continue at the next one.
 _ENDS: Final = frozenset(("bra", "brx", "ret", "exit", "trap"))
 
 
 def mapped(x: Any, change: Callable[[Any], Any]) -> Any:
-    """An operand with a function applied to everything in it, from the inside out."""
+    """An operand with a function applied to all its parts, from the inside out."""
     if isinstance(x, tuple):
         return tuple([mapped(e, change) for e in x])
     if isinstance(x, Record):
@@ -41,7 +41,7 @@ def registers(x: Any) -> Iterator[int]:
 
 
 def writes(i: PtxInst) -> int:
-    """How many operands an instruction writes: the first, where its descriptor row says so (or we made it)."""
+    """How many operands an instruction writes: the first, if its descriptor row says so (or if we made it)."""
     from stages.parse.table import rows
 
     if i.op == "call" or not i.operands:

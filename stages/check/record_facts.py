@@ -1,4 +1,4 @@
-"""The records of a cubin and what they speak of: `.nv.info`, `.nv.info.<function>`, `.nv.compat`, section headers,
+"""The records of a cubin and what they describe: `.nv.info`, `.nv.info.<function>`, `.nv.compat`, section headers,
 symbols; decoded code."""
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Info(IntEnum):
 
 
 class Place(NamedTuple):
-    """What a section header says, as far as records speak of it."""
+    """The facts of a section header to which records refer."""
 
     number: int
     size: int
@@ -63,8 +63,8 @@ class Place(NamedTuple):
 
 
 class Code(NamedTuple):
-    """A kernel or function with a section of its own. ``items``: its instructions by offset, without the branch to
-    itself at the end and the NOPs behind it; ``functions``: symbols by place, itself first; ``records``: payloads by
+    """A kernel or function with its own section. ``items``: its instructions by offset, without the branch to itself at
+    the end and the NOPs after it; ``functions``: symbols by place, itself first; ``records``: payloads by
     code; ``counts``: of the module's records, by code and symbol."""
 
     name: str

@@ -1,9 +1,9 @@
-"""Recompute what a cubin's records say from its code, and report what does not fit.
+"""Recompute a cubin's records from its code, and report what differs.
 
-A driver, a debugger and the sanitizer believe the records of `.nv.info`, `.nv.info.<function>` and the symbols. This is
-read apart from the writer in `stages/elf`: machine code, ELF headers and the target's constants are the only sources.
-What no code shows (launch bounds, whether the program or the compiler asked for a warp-wide instruction) is not judged.
-The rules hold on ptxas's cubins (tests/check/test_records.py).
+A driver, a debugger and the sanitizer believe the records of `.nv.info`, `.nv.info.<function>` and the symbols. This
+module is independent of the writer in `stages/elf`: machine code, ELF headers and the target's constants are its only
+sources. Facts that no code shows are not judged (launch bounds; whether the program or the compiler asked for a
+warp-wide instruction). The rules hold for ptxas's cubins (tests/check/test_records.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ir_format.target import ABI_CALL_FLOOR, REG_CEILING, REG_RESERVED, STACK_RE
 from stages.check.record_facts import Code, Info, read_codes, registers
 from stages.disasm.cubin import CubinError, Symbol
 
-_BARRIERS: Final = 16  # NUM_BARRIERS where a barrier's number stands in a register
+_BARRIERS: Final = 16  # NUM_BARRIERS if a barrier's number is in a register
 _WARP_WIDE: Final = facts.exchanging()
 _TOOLKITS: Final = (0x82, 0x87)  # CUDA_API_VERSION of 13.0 and 13.5
 _ALIGNMENTS: Final = 15  # exponents of the alignment of what a parameter points to
@@ -29,7 +29,7 @@ _TENSOR_PRODUCTS: Final = facts.reading("tensor") & facts.writing("tensor") & fa
 Judge = Callable[[Code], Iterator[str]]
 
 
-#: What the program's warp-wide operations may be written as besides.
+#: What the program's warp-wide operations may also be written as.
 _STANDING_FOR: Final = facts.with_value("ctl", "call") | facts.of_class("nop", "bar") | {"WARPSYNC"}
 
 
@@ -67,7 +67,7 @@ def _register_count(c: Code) -> Iterator[str]:
     high = max((r.num + r.width for _, i in c.insts() for r in registers(i) if r.file == "R" and r.num >= 0), default=0)
     needed = min(max(high, 2) + REG_RESERVED, REG_CEILING)
     if any(i.op in ("USETMAXREG", "SETMAXREG") for _, i in c.insts()):
-        least, most = needed, REG_CEILING  # what the warps hold changes on the way
+        least, most = needed, REG_CEILING  # USETMAXREG changes the warps' registers at run time
     elif any(i.op == "CALL" for _, i in c.insts()):
         least, most = needed, max(needed, ABI_CALL_FLOOR)
     else:
@@ -79,7 +79,7 @@ def _register_count(c: Code) -> Iterator[str]:
 
 
 def _frame(c: Code, f: Symbol) -> int | None:
-    """Bytes that a function takes from the stack pointer; None where that is no constant."""
+    """Bytes that a function takes from the stack pointer; None if that is no constant."""
     total = 0
     for at in range(f.value, c.end(f), 16):
         i = c.inst(at)
@@ -96,9 +96,9 @@ def _frame(c: Code, f: Symbol) -> int | None:
 
 
 def _frames(c: Code) -> Iterator[str]:
-    """What each function takes. ptxas gives its kernel's frame to a copy of a function, the largest to the kernel, and
-    0 to a recursive function from sm_90 on; where functions are called by pointer, what the deepest chain of calls from
-    a function on takes (measured)."""
+    """The frame of each function. ptxas gives its kernel's frame to a copy of a function, the largest to the kernel,
+    and 0 to a recursive function from sm_90 on; if functions are called by pointer, the deepest chain of calls from a
+    function on (measured)."""
     if not c.cubin.linked:
         return
     taken = [_frame(c, f) for f in c.functions]
@@ -116,7 +116,7 @@ def _frames(c: Code) -> Iterator[str]:
 
 
 def _chains(c: Code, taken: list[int | None], k: int) -> tuple[int, ...]:
-    """Bytes of the deepest chain of calls from a function on, where any function is called by pointer: by calls of
+    """Bytes of the deepest chain of calls from a function on, when any function is called by pointer: by calls of
     known functions alone, and by calls of any."""
     edges, pointed = _calls(c)
     if not pointed:
@@ -128,7 +128,7 @@ def _chains(c: Code, taken: list[int | None], k: int) -> tuple[int, ...]:
 
 
 def _calls(c: Code) -> tuple[dict[str, list[Symbol]], bool]:
-    """Function -> those that it calls by name; whether any is called otherwise."""
+    """Function -> the functions that it calls by name; whether any is called otherwise."""
     edges: dict[str, list[Symbol]] = {f.name: [] for f in c.functions}
     starts = {f.value: f for f in c.functions}
     pointed = False
@@ -145,8 +145,8 @@ def _calls(c: Code) -> tuple[dict[str, list[Symbol]], bool]:
 
 
 def _stack(c: Code) -> Iterator[str]:
-    """The deepest chain of calls; the kernel's own frame where functions call each other in a circle, or share the
-    kernel's (measured)."""
+    """The deepest chain of calls; the kernel's own frame if functions are mutually recursive or share the kernel's
+    frame (measured)."""
     if not c.cubin.linked or not c.entry:
         return
     said = c.said(Info.MIN_STACK_SIZE, c.name)
@@ -163,7 +163,7 @@ def _stack(c: Code) -> Iterator[str]:
 
 
 def _deepest(own: dict[str, int], edges: dict[str, list[Symbol]], start: str) -> int:
-    """Bytes of the deepest chain of calls. Functions in a circle count nothing: it may go round any number of times."""
+    """Bytes of the deepest chain of calls. Functions in a cycle count nothing: it may repeat any number of times."""
     total: dict[str, int] = {}
     path: list[str] = []
     circle: set[str] = set()
@@ -195,8 +195,8 @@ def _exits(c: Code) -> Iterator[str]:
 
 
 def _warp_wide(c: Code) -> Iterator[str]:
-    """The program's warp-wide instructions and the compiler's: each is in one of two lists, but votes that ask who is
-    there, and helpers of a listed call."""
+    """The program's warp-wide instructions and the compiler's: each is in one of two lists, except votes on the active
+    mask, and helpers of a listed call."""
     user, own = c.words(Info.COOP_GROUP_INSTR_OFFSETS), c.words(Info.INT_WARP_WIDE_INSTR_OFFSETS)
     wide = {at for at, i in c.insts() if i.op in _WARP_WIDE}
     for at in own:
@@ -231,7 +231,7 @@ def _system_calls(c: Code) -> Iterator[str]:
     for at in c.words(Info.SYSCALL_OFFSETS):
         i = c.inst(at)
         if i is None or i.op != "CALL":
-            yield f"SYSCALL_OFFSETS lists {at:#x}, where no call stands"
+            yield f"SYSCALL_OFFSETS lists {at:#x}, where there is no call"
 
 
 def _branches(c: Code) -> Iterator[str]:
@@ -251,17 +251,17 @@ def _branches(c: Code) -> Iterator[str]:
             yield f"INDIRECT_BRANCH_TARGETS: the row of {at:#x} is cut off"
         i = c.inst(at)
         if i is None or i.op not in ("BRX", "BRXU", "JMX", "JMXU"):
-            yield f"INDIRECT_BRANCH_TARGETS lists {at:#x}, where no indirect branch stands"
+            yield f"INDIRECT_BRANCH_TARGETS lists {at:#x}, where there is no indirect branch"
         targets, words = rest[:count], rest[count:]
         for to in targets:
             if c.inst(to) is None or (known and to not in known):
                 yield f"INDIRECT_BRANCH_TARGETS: {to:#x} is no target of the branch at {at:#x}"
     if words:
         yield "INDIRECT_BRANCH_TARGETS ends within a row"
-    yield from _same("INDIRECT_BRANCH_TARGETS", listed, c.at("BRX", "BRXU"), "indirect branches stand at")
+    yield from _same("INDIRECT_BRANCH_TARGETS", listed, c.at("BRX", "BRXU"), "indirect branches are at")
 
 
-#: Operations on mbarriers: the modifier of SYNCS that does it, and the instruction below sm_90 (all measured).
+#: Operations on mbarriers: the modifier of SYNCS that performs it, and the instruction before sm_90 (all measured).
 _BARRIER_OPS: Final = {
     0: ("EXCH", "STS"), 1: ("ARRIVE", "ATOMS"), 2: ("TMASK", "ATOMS"), 3: ("ARRIVE", "ATOMS"), 4: ("TMASK", "ATOMS"),
     5: ("PHASECHK", "LDS"), 6: ("PHASECHK", "LDS"),
@@ -272,11 +272,11 @@ _OPERAND_OF: Final = {
     6: 2,
     2: 1,
     4: 1,
-}  # which operand of an operation INSTR_REG_MAP tells of: waits up to sm_89, arrivals with a count from sm_90 on
+}  # the operand of an operation that INSTR_REG_MAP describes: waits up to sm_89, arrivals with a count from sm_90 on
 
 
 def _does(i: Inst, op: int) -> bool:
-    """Whether an instruction does an operation on an mbarrier; a NOP stands for what takes several instructions."""
+    """Whether an instruction performs an operation on an mbarrier; a NOP marks one that takes several instructions."""
     modifier, old = _BARRIER_OPS.get(op, ("", ""))
     return i.op == "NOP" or (i.op == "STS" and op == 0) or i.op == old or (i.op == "SYNCS" and modifier in i.mods)
 
@@ -317,7 +317,7 @@ def _hidden_operands(c: Code, operations: dict[int, int]) -> Iterator[str]:
     wanted = (2, 4) if c.target.compat else (5, 6)
     limit = c.said(Info.REGCOUNT, c.name) or REG_CEILING
     found = [at for at, op in operations.items() if op in wanted]
-    yield from _same("INSTR_REG_MAP", words[::3], found, "operations that hide an operand stand at")
+    yield from _same("INSTR_REG_MAP", words[::3], found, "operations that hide an operand are at")
     for at, what, value in zip(words[::3], words[1::3], words[2::3], strict=False):
         kind, which = what >> 8 & 0xFF, what >> 16
         if what & 0xFF != _OPERAND_OF.get(operations.get(at, 0)):
@@ -349,7 +349,7 @@ def _loads(c: Code) -> Iterator[str]:
 
 
 def _barriers(c: Code) -> Iterator[str]:
-    """The highest barrier that is named, + 1; all where a register has the number."""
+    """The highest barrier that is named, + 1; all if a register has the number."""
     said = next(iter(c.words(Info.NUM_BARRIERS)), 0)
     found = 0
     for _, i in c.insts():
@@ -385,7 +385,7 @@ def _special(c: Code) -> Iterator[str]:
 
 
 def _constants(c: Code) -> Iterator[str]:
-    """Records whose value the SM gives."""
+    """Records whose value depends only on the SM."""
     t = c.target
     for code, want in ((Info.SW_WAR, t.sw_war), (Info.MERCURY_ISA_VERSION, t.mercury_isa)):
         said = c.words(code)
@@ -422,19 +422,19 @@ def _parameters(c: Code) -> Iterator[str]:
         index, place, word = struct.unpack("<3I", payload)
         places[place & 0xFFFF] = (place >> 16, word >> 18)
         if index or word >> 12 & 0x3F != 0x1F or word & 0xFF > _ALIGNMENTS or word >> 8 & 15 > _SPACES:
-            yield f"KPARAM_INFO: parameter {place & 0xFFFF} is of no kind"
+            yield f"KPARAM_INFO: parameter {place & 0xFFFF} has no valid kind"
     for payload in c.records.get(Info.KPARAM_INFO_V2, []):
         index, place, size = struct.unpack("<3I", payload)
         places[place & 0xFFFF] = (place >> 16, size)
         if index:
-            yield f"KPARAM_INFO_V2: parameter {place & 0xFFFF} is of no kind"
+            yield f"KPARAM_INFO_V2: parameter {place & 0xFFFF} has no valid kind"
     if sorted(places) != list(range(len(places))):
         yield f"KPARAM_INFO: parameters {sorted(places)}"
     end = 0
     for number in sorted(places):
         at, size = places[number]
         if at < end:
-            yield f"KPARAM_INFO: parameter {number} lies over the one before"
+            yield f"KPARAM_INFO: parameter {number} overlaps the one before"
         end = at + size
     bank = f".nv.constant0.{c.name}"
     section = c.places.get(bank)
@@ -450,20 +450,20 @@ def _parameters(c: Code) -> Iterator[str]:
     )
     words = c.words(Info.PARAM_CBANK)
     if places and (len(words) != 2 or words[1] != (base | end << 16)):
-        yield f"PARAM_CBANK says {_hex(words[1:])}, the parameters stand at {base | end << 16:#x}"
+        yield f"PARAM_CBANK says {_hex(words[1:])}, the parameters are at {base | end << 16:#x}"
     elif places and c.cubin.linked:
         symbol = c.cubin.symbols[words[0]] if words[0] < len(c.cubin.symbols) else None
         if symbol is None or section is None or symbol.section != section.number:
-            yield f"PARAM_CBANK names another symbol than that of {bank}"
+            yield f"PARAM_CBANK names a symbol other than that of {bank}"
 
 
 def _headers_behind(c: Code) -> bool:
-    """Whether numbers of textures stand behind the parameters."""
+    """Whether the numbers of textures follow the parameters."""
     return any(name in c.places for name in (f".rel.nv.constant0.{c.name}", f".rela.nv.constant0.{c.name}"))
 
 
 def _symbols(c: Code) -> Iterator[str]:
-    """A kernel's symbol covers its section; the functions in it stand one behind the other."""
+    """A kernel's symbol covers its section; the functions in it follow each other without a gap."""
     own = next((f for f in c.functions if f.name == c.name), None)
     if own is None or own.value != 0 or own.size != len(c.section.data):
         yield f"the symbol says {own.size if own is not None else 0} bytes, the code has {len(c.section.data)}"

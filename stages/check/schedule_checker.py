@@ -1,16 +1,16 @@
 """Static check of the control words of a cubin: over all paths, every distance and every scoreboard wait of the hazard
 tables.
 
-Written apart from the scheduler: it reads machine code and :mod:`ir_format.hazards`, nothing else. Forward dataflow
-over the decoded code; at each place the state holds, for the paths that lead there:
+Written independently of the scheduler: it reads only machine code and :mod:`ir_format.hazards`. Forward dataflow over
+the decoded code. The state at each place has, for the paths that lead there:
 
-* ``recent``: instructions whose results of fixed latency, or whose reads without a scoreboard, are younger than any
-  table speaks of, with the least issue cycles passed since (sums of stall counts; a stall of 0 drains the pipe);
-* ``pending``: instructions that announce results or late reads through a counter, with the registers still under way
-  and the counters that tell. An instruction of an in-order class that announces nothing is covered by a later one of
-  its class that does (measured C2).
+* ``recent``: instructions whose fixed-latency results, or whose reads without a scoreboard, are younger than any table
+  distance, with the least issue cycles passed since (sums of stall counts; a stall of 0 drains the pipe);
+* ``pending``: instructions that signal results or late reads through a scoreboard, with the registers in flight and the
+scoreboards that signal. An instruction of an in-order class that signals nothing is covered by a later one of its
+class that does (measured C2).
 
-The entry of a function that is only reached from outside starts with nothing under way.
+The entry of a function that is only reached from outside starts with nothing in flight.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from stages.disasm.listing import Decoded, decode_section
 
 
 class Finding(NamedTuple):
-    """One broken rule. ``kind``: raw, waw, war (too near), wait (result or read under way), silent (result without a
-    scoreboard), set (waited for too early), stall (too short whatever follows), call (under way when control leaves the
+    """One broken rule. ``kind``: raw, waw, war (too close), wait (result or read in flight), silent (result without a
+    scoreboard), set (waited for too early), stall (too short whatever follows), call (in flight when control leaves the
     section), reuse (an operand kept for the next instruction is overwritten; measured: ptxas never does). ``need``,
-    ``have``: cycles. ``pc``: of the later one. ``rule``: the table's names, earlier -> later; ``source``: where the
-    number is from."""
+    ``have``: cycles. ``pc``: of the later instruction. ``rule``: the table's names, earlier -> later; ``source``: where
+    the number is from."""
 
     kind: str
     register: str
@@ -66,23 +66,23 @@ class Finding(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What was found, what could not be judged (text), and how many instructions were looked at."""
+    """Findings, what could not be judged (text), and how many instructions were checked."""
 
     findings: list[Finding]
     unjudged: list[str]
     instructions: int
 
 
-# recent: instruction -> (cycles since issue, results still visible); pending: (instruction, counters that tell its
-# results, counters that tell its reads) -> (results, reads, younger setters, cycles since issue)
+# recent: instruction -> (cycles since issue, results still visible); pending: (instruction, scoreboards that signal
+# its results, scoreboards that signal its reads) -> (results, reads, younger setters, cycles since issue)
 _Recent = dict[int, tuple[int, int]]
 _Key = tuple[int, int, int]
 _Pending = dict[_Key, tuple[int, int, int, int]]
 
 
 class _State:
-    """``raised``: cycles since each counter was last set. ``stale``: pending instructions whose guard has been written
-    since."""
+    """``raised``: cycles since each scoreboard was last set. ``stale``: pending instructions whose guard has been
+    written since."""
 
     __slots__ = ("pending", "raised", "recent", "stale")
 
@@ -93,7 +93,7 @@ class _State:
         self.raised = raised
 
     def join(self, other: _State) -> bool:
-        """Take in another path; whether anything is new."""
+        """Merge another path; whether anything is new."""
         raised = [min(a, b) for a, b in zip(self.raised, other.raised)]
         changed = raised != self.raised
         self.raised = raised
@@ -132,7 +132,7 @@ class _Walk:
             self.nodes.append(self._node(item))
         self.flow = Flow(section, self.items, tables)
         for n in self.flow.lost:
-            self.unjudged.append(f"{self.name}: {self._text(n)}: where this branch goes is not known")
+            self.unjudged.append(f"{self.name}: {self._text(n)}: the target of this branch is not known")
         self.found: dict[tuple[str, int, int], Finding] = {}
 
     def _node(self, item: Decoded) -> Node:
@@ -221,7 +221,7 @@ class _Walk:
             if w:
                 for key in [
                     k for k, v in pending.items() if (v[0] | v[1]) & w and not self._either(k[0], node, stale)
-                ]:  # judged once: what follows is not blamed again
+                ]:  # judged one time: what follows is not reported again
                     pw, pr, y, at = pending[key]
                     pw, pr = pw & ~w, pr & ~w
                     if pw | pr:
@@ -233,13 +233,13 @@ class _Walk:
                 stale.add(n)
             if node.ctl.stall == 0:
                 recent.clear()
-                clock += 2  # a drain is long enough for a counter to be seen (measured: DMMA at -O0)
+                clock += 2  # a drain is long enough for a scoreboard to be seen (measured: DMMA at -O0)
             else:
                 clock += node.ctl.stall
             if node.op == "BAR" and node.item.inst is not None and "DEFER_BLOCKING" not in node.item.inst.mods:
-                # Stores and shared accesses have read their registers behind a barrier that blocks at once, and so have
-                # barriers behind one that is waited at (measured on sm_75 and sm_80; in front of
-                # BAR.SYNC.DEFER_BLOCKING ptxas announces the reads, on sm_80 to sm_120).
+                # Stores and shared accesses have read their registers after a barrier that blocks at once, and so have
+                # barriers after one that is waited at (measured on sm_75 and sm_80; before
+                # BAR.SYNC.DEFER_BLOCKING ptxas signals the reads, on sm_80 to sm_120).
                 done = ("sts", "lds", "stg") if "ARV" in node.item.inst.mods else ("sts", "lds", "stg", "bar")
                 for key in [k for k in pending if k[0] != n and self.nodes[k[0]].access.klass in done]:
                     pw, _, y, at = pending.pop(key)
@@ -266,7 +266,7 @@ class _Walk:
         mask = node.ctl.wait & ~early
         early &= node.ctl.wait
         for m in [m for m in recent if self.nodes[m].ctl.wr != 7 and mask >> self.nodes[m].ctl.wr & 1]:
-            del recent[m]  # announced though the tables call it fixed (measured: IMMA.16832 on sm_103)
+            del recent[m]  # signalled although the tables call it fixed (measured: IMMA.16832 on sm_103)
         board, left = node.depbar if node.depbar is not None else (-1, 0)
         for key in list(pending):
             m, by_w, by_r = key
@@ -314,7 +314,7 @@ class _Walk:
             for k in bit_indices(both):
                 raised[k] = clock
         if node.slow_w & ACQUIRED:
-            # the CCTL of an acquire waits for its own access alone (measured behind weak, relaxed, volatile loads and
+            # the CCTL of an acquire waits only for its own access (measured after weak, relaxed, volatile loads and
             # atomics)
             _forget(pending, ACQUIRED)
         if node.slow_w or node.slow_r:
@@ -325,8 +325,8 @@ class _Walk:
         if node.signal and (signals or node.access.klass == "fence"):
             _merge(pending, (n, signals, 0), (node.signal, 0, 0, clock))
         if node.access.klass == "membar" or node.op in ("UCGABAR_ARV", "UCGABAR_WAIT"):
-            # CCTL waits for loads, not for those in front of a MEMBAR or a barrier of the cluster; nothing behind the
-            # latter waits for what is in front of its MEMBAR (all measured).
+            # CCTL waits for loads, but not for those before a MEMBAR or a barrier of the cluster; nothing after the
+            # latter waits for what precedes its MEMBAR (all measured).
             behind = BEFORE_WRITES if node.access.klass == "membar" else 0
             for key, (w, r, younger, at) in list(pending.items()):
                 if w & (LOADED | BEFORE_WRITES):
@@ -365,10 +365,10 @@ class _Walk:
                 results &= ~ORDER
             hit = results & (r if first.wq == node.wq and node.wq in WRITE_IN_ORDER else r | w)
             if first.wq == node.wq == "gmma":
-                hit &= ~w  # products over the same accumulators are done in order
+                hit &= ~w  # products with the same accumulators are computed in order
             if hit:
                 told = (
-                    f"its result is under way, told by {_boards(by_w)}"
+                    f"its result is in flight, signalled by {_boards(by_w)}"
                     if by_w
                     else "its result needs a scoreboard and has none"
                 )
@@ -378,16 +378,16 @@ class _Walk:
             if hit and not self._in_turn(first, node):
                 by = by_w | by_r
                 told = (
-                    f"it may still read this, told by {_boards(by)}"
+                    f"it may still read this, signalled by {_boards(by)}"
                     if by
-                    else "it may still read this and tells nobody"
+                    else "it may still read this, without a scoreboard"
                 )
                 self._add("wait" if by else "silent", bit_indices(hit)[0], m, n, 2, clock - at, told, "measured")
 
         self._rules(n, node, pending, clock)
 
     def _rules(self, n: int, node: Node, pending: _Pending, clock: int) -> None:
-        """What concerns one place: the least stall behind it, counters that are up when control leaves the section."""
+        """Rules about one place: the least stall after it, scoreboards that are up when control leaves the section."""
         least = self.h.floor(node.access.klass) if node.paced else 0
         if 0 < node.ctl.stall < least:
             source = "measured"
@@ -417,18 +417,18 @@ class _Walk:
                     n,
                     2,
                     clock - at,
-                    f"under way when control leaves this code, told by {told}",
+                    f"in flight when control leaves this code, signalled by {told}",
                     "documented",
                 )
 
     def _either(self, m: int, node: Node, stale: set[int]) -> bool:
-        """Whether the two instructions stand under P and !P of the same value."""
+        """Whether the two instructions have the guards P and !P of the same value."""
         guard = self.nodes[m].guard
         return guard >= 0 and node.guard == guard ^ 1 and m not in stale
 
     def _in_turn(self, first: Node, second: Node) -> bool:
-        """Whether the later result can only come after the earlier instruction has read its registers, by the order of
-        their pipe."""
+        """Whether the order of their pipe makes the later result come after the earlier instruction has read its
+        registers."""
         return second.slow_w != 0 and (
             first.rq == "memory" and second.access.klass in BEHIND_MEMORY or (first.rq != "" and first.rq == second.rq)
         )
@@ -468,10 +468,10 @@ class _Walk:
 
 
 def _independent(first: Node, node: Node) -> bool:
-    """Whether what waits for memory need not wait for this one (all measured): operations on barrier objects are done
-    in the order of shared accesses (STS, LDS behind EXCH and ARRIVE, at the same address too, on sm_90 to sm_120), and
-    so are fences (FENCE behind EXCH, FENCE.VIEW.ASYNC.S behind .T on sm_100); a barrier does not wait for registers
-    given back."""
+    """Whether an instruction that waits for memory need not wait for this one (all measured). Operations on barrier
+    objects are done in the order of shared accesses (STS, LDS after EXCH and ARRIVE, also at the same address, on sm_90
+    to sm_120), and so are fences (FENCE after EXCH, FENCE.VIEW.ASYNC.S after .T on sm_100). A barrier does not wait for
+    registers given back."""
     if first.op == "SYNCS":
         return node.op == "FENCE" or node.access.klass in PLAIN
     if first.op == "FENCE":
@@ -486,7 +486,7 @@ def _merge(pending: _Pending, key: _Key, new: tuple[int, int, int, int]) -> None
 
 
 def _forget(pending: _Pending, cells: int) -> None:
-    """Drop cells from all results under way."""
+    """Drop cells from all results in flight."""
     for key, (w, r, younger, at) in list(pending.items()):
         if w & cells:
             if w & ~cells | r:
@@ -500,7 +500,7 @@ def _boards(bits: int) -> str:
 
 
 def _with_lines(cubin: Cubin, findings: list[Finding]) -> list[Finding]:
-    """The findings with the PTX line of the later instruction, where the cubin has line tables."""
+    """The findings with the PTX line of the later instruction, if the cubin has line tables."""
     line = line_finder(cubin)
     return [f._replace(line=line(f".text.{f.section}", f.pc)) for f in findings]
 

@@ -1,4 +1,4 @@
-"""Control flow over decoded code: which instruction can follow which, with calls, returns and jump tables, through one
+"""Control flow over decoded code: which instruction can follow which, with calls, returns and jump tables, in one
 section of a cubin."""
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _targets(payload: bytes) -> dict[int, tuple[int, ...]]:
 
 
 def may_pass(inst: Inst) -> bool:
-    """Whether a jump or an end may leave the thread on the next instruction."""
+    """Whether a jump or an exit may leave the thread on the next instruction."""
     if is_guarded(inst):
         return True
     if inst.op != "BRA":
@@ -87,7 +87,7 @@ def may_pass(inst: Inst) -> bool:
 
 
 def line_finder(cubin: Cubin) -> Callable[[str, int], int]:
-    """The PTX line of an address in a section, 0 where the cubin has no line tables."""
+    """The PTX line of an address in a section, 0 if the cubin has no line tables."""
     from stages.simulate.elfread import ImageError
     from stages.simulate.image import load_image
     from stages.simulate.lines import LineTable
@@ -102,10 +102,9 @@ def line_finder(cubin: Cubin) -> Callable[[str, int], int]:
 
 
 class Flow:
-    """Successors by instruction index. ``drained``: calls to code outside the section, behind which everything has
-    arrived. ``leaving``: those, and returns to callers that are not in the section. ``lost``: indirect branches without
-    known targets. ``blocks``: (first, last + 1) index of straight runs; ``following``: their successors by block
-    number."""
+    """Successors by instruction index. ``drained``: calls to code outside the section, after which everything has
+    arrived. ``leaving``: those, and returns to callers outside the section. ``lost``: indirect branches without known
+    targets. ``blocks``: (first, last + 1) index of basic blocks; ``following``: their successors by block number."""
 
     __slots__ = ("blocks", "drained", "entries", "following", "leaving", "lost", "succs")
 

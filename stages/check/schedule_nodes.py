@@ -1,4 +1,4 @@
-"""One instruction as the schedule checker sees it: what it reads and writes when, and which counters tell of it."""
+"""One instruction as the schedule checker sees it: what it reads and writes when, and which scoreboards signal it."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ CELLS: Final = (1 << PHYSICAL_BASE["B"]) - 1  # B registers are tracked by the h
 R_CELLS: Final = (1 << PHYSICAL_BASE["UR"]) - 1
 P_CELLS: Final = (1 << PHYSICAL_BASE["UP"]) - (1 << PHYSICAL_BASE["P"])
 #: Cells that are no registers. ORDER: something that later memory accesses must wait for; LOADED: a load from global
-#: memory that is not back; BEFORE_WRITES: the same behind a MEMBAR; ACQUIRED: the last strong load or atomic, whose
-#: result CCTL waits for.
+#: memory that is in flight; BEFORE_WRITES: the same after a MEMBAR; ACQUIRED: the last strong load or atomic, for whose
+#: result CCTL waits.
 ORDER: Final = 1 << PHYSICAL_BASE["B"] + 64
 LOADED: Final = ORDER << 1
 BEFORE_WRITES: Final = ORDER << 2
 ACQUIRED: Final = ORDER << 3
-#: Who waits for ORDER (measured: before the next of these ptxas waits for FENCE and a MEMBAR with any scoreboard, BAR
-#: for SYNCS too; it gives most MEMBARs no scoreboard at -O3). The loads in front of a MEMBAR are waited for by those
-#: that are no loads and no BAR (measured: never by 30 LDS and LDG, by 94 BAR).
+#: Instructions that wait for ORDER (measured: before the next of these ptxas waits for FENCE and a MEMBAR with any
+#: scoreboard, BAR for SYNCS too; it gives most MEMBARs no scoreboard at -O3). The loads before a MEMBAR are waited for
+#: by those that are neither loads nor BAR (measured: never by 30 LDS and LDG, by 94 BAR).
 ORDERED: Final = frozenset(
     ("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar", "syncs", "fence", "cctl", "bulk")
 )
@@ -37,7 +37,7 @@ PLAIN: Final = frozenset(("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldg
 
 
 class Node:
-    """One instruction as the walk needs it; bitsets of cells. ``slow_w``/``slow_r``: announced by a scoreboard; the
+    """One instruction as the walk needs it; bitsets of cells. ``slow_w``/``slow_r``: signalled by a scoreboard; the
     rest is fixed."""
 
     __slots__ = (
@@ -88,8 +88,8 @@ class Node:
             self.slow_r = (
                 0  # without a scoreboard R2UR overwrites what they read (measured in loops on sm_90 to sm_120)
             )
-        # The predicate of a generic atomic tells where the address is: it comes with the read scoreboard at the latest
-        # (measured: the branch waits for that alone).
+        # The predicate of a generic atomic tells where the address is: it arrives with the read scoreboard at the
+        # latest (measured: the branch waits only for that).
         self.early_w = self.slow_w & P_CELLS if inst.op == "ATOM" else 0
         self.slow_w &= ~self.early_w
         product = access.klass == "gmma"
@@ -102,19 +102,19 @@ class Node:
         self.depbar = depbar(inst)
         self.paced = inst.op in PACED and not (
             inst.op == "CALL" and access.guarded
-        )  # (measured: stall 1 behind each guarded CALL on sm_80)
+        )  # (measured: stall 1 after each guarded CALL on sm_80)
         self.reused = 0
         for o in inst.srcs:
             if type(o) is Reg and o.flags & REUSE and o.num != ZERO:
                 self.reused |= ((1 << o.width) - 1) << PHYSICAL_BASE[o.file] + o.num
-        # DEPBAR.LE SBx, n > 0 counts: it speaks only of what finishes in order. Loads and atomics do not; textures do
+        # DEPBAR.LE SBx, n > 0 counts: it covers only what finishes in order. Loads and atomics do not; textures do
         # (documented).
         self.in_turn = access.klass not in ("ldg", "atom") or inst.op.startswith(("T", "SU"))
-        # Waiting for memory: what this instruction makes others wait for, and what it waits for itself.
+        # Memory order: what this instruction makes others wait for, and what it waits for itself.
         self.signal = ORDER if access.signals else 0
         if inst.op == "FENCE" and "VIEW" in inst.mods and self.ctl.wr == 7:
             self.signal = (
-                0  # FENCE.VIEW.ASYNC.S and .G without a scoreboard: nobody waits (measured on sm_90 to sm_120)
+                0  # FENCE.VIEW.ASYNC.S and .G without a scoreboard: nothing waits (measured on sm_90 to sm_120)
             )
         if access.klass in ORDERED:
             self.r |= ORDER if access.klass in ("lds", "ldg", "ldl", "bar") else ORDER | BEFORE_WRITES
@@ -130,7 +130,7 @@ def control(word: int) -> Ctl:
 
 
 def depbar(inst: Inst) -> tuple[int, int] | None:
-    """Counter and number of DEPBAR.LE SBx, n and of WARPGROUP.DEPBAR.LE gsb0, n."""
+    """Scoreboard and count of DEPBAR.LE SBx, n and of WARPGROUP.DEPBAR.LE gsb0, n."""
     if "LE" not in inst.mods or not (inst.op == "DEPBAR" or "DEPBAR" in inst.mods):
         return None
     board, left = -1, 0
@@ -145,7 +145,7 @@ def depbar(inst: Inst) -> tuple[int, int] | None:
 
 
 def drained(inst: Inst) -> int:
-    """Counters that a DEPBAR waits for to be zero, as a mask: ``DEPBAR {5,4}``, ``DEPBAR.LE SB0, 0x0, {5}``."""
+    """Scoreboards that a DEPBAR waits for to be zero, as a mask: ``DEPBAR {5,4}``, ``DEPBAR.LE SB0, 0x0, {5}``."""
     if inst.op != "DEPBAR":
         return 0
     sets = [o.name[1:-1] for o in inst.srcs if isinstance(o, Name) and o.name.startswith("{")]

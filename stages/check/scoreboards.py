@@ -1,4 +1,4 @@
-"""Scoreboards that instructions set and their classes do not need (:meth:`ir_format.hazards.Hazards.needless`)."""
+"""Scoreboards that instructions set but their classes do not need (:meth:`ir_format.hazards.Hazards.needless`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stages.disasm.listing import decode_section
 
 
 def check_bytes(data: bytes) -> list[str]:
-    """What is found in a cubin. Raises CubinError or CompileError."""
+    """The findings for a cubin. Raises CubinError or CompileError."""
     cubin = read_cubin(data)
     tables, spec = hazards(cubin.sm), isa.target(cubin.sm)
     out = []

@@ -1,4 +1,5 @@
-"""The sides of a co-simulation: the PTX interpreter, and cubins in the simulator; and who stored a byte last."""
+"""The sides of a co-simulation: the PTX interpreter, and cubins in the simulator; and which instruction last stored a
+byte."""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ def interpret(
 
 
 def prepare(device: Any, launch: Launch) -> list[Any]:
-    """Variables of a device as a launch wants them; the arguments."""
+    """Set a device's variables as a launch wants them; returns the arguments."""
     device.reset()
     for name, data in launch.constants.items():
         if name in device.image.variables:
@@ -87,13 +88,13 @@ def prepare(device: Any, launch: Launch) -> list[Any]:
 
 
 def launched(device: Any, launch: Launch, args: list[Any], **how: Any) -> Any:
-    """What :meth:`stages.simulate.Device.launch` returns for a launch; ``how``: its further arguments. Raises
+    """The result of :meth:`stages.simulate.Device.launch` for a launch; ``how``: its further arguments. Raises
     SimError."""
     return device.launch(launch.entry, launch.grid, launch.block, args, shared=launch.shared, names=launch.names, **how)
 
 
 def simulate(device: Any, launch: Launch, *, seed: int = 0, limit: int | None = None, strict: bool = False) -> Outcome:
-    """Run a cubin; ``limit``: most warp instructions (`SIM_LIMIT` where it is None); ``strict``: in the machine that
+    """Run a cubin; ``limit``: most warp instructions (`SIM_LIMIT` if None); ``strict``: in the machine that
     honours the control words."""
     from stages.simulate import SimError
 
@@ -108,8 +109,8 @@ def simulate(device: Any, launch: Launch, *, seed: int = 0, limit: int | None = 
 
 @contextmanager
 def watching(log: dict[int, int], slots: dict[str, Any]) -> Iterator[None]:
-    """While active, every instruction of a launch that changes global memory is noted: `log` maps a byte offset of the
-    heap to the number of the last instruction that changed it."""
+    """While active, every instruction of a launch that changes global memory is recorded: `log` maps a byte offset of
+    the heap to the number of the last instruction that changed it."""
     import stages.simulate.device as module
 
     home: Any = module
@@ -118,7 +119,7 @@ def watching(log: dict[int, int], slots: dict[str, Any]) -> Iterator[None]:
     plain: Any = home.Compiled
 
     class Watching(plain):  # type: ignore[misc]
-        """Compiles global stores and atomics with a note of what they changed."""
+        """Compiles global stores and atomics so that they record what they changed."""
 
         def compile(self, index: int) -> Any:
             fn = super().compile(index)
@@ -145,8 +146,8 @@ def watching(log: dict[int, int], slots: dict[str, Any]) -> Iterator[None]:
 
 
 def last_store(device: Any, launch: Launch, argument: int, byte: int) -> str:
-    """The SASS instruction that changed a byte of a buffer last, in words; one that stored what was there before is
-    seen when something else is there."""
+    """The SASS instruction that last changed a byte of a buffer, in words. A store of the value that was already there
+    shows only when the byte holds something else."""
     found = _last_store(device, launch, argument, byte)
     if found is None:
         other = launch.buffers[argument].copy()
@@ -156,7 +157,7 @@ def last_store(device: Any, launch: Launch, argument: int, byte: int) -> str:
 
 
 def _last_store(device: Any, launch: Launch, argument: int, byte: int) -> str | None:
-    """Where the last store to a byte stands; None where there was none."""
+    """The last store to a byte; None if there was none."""
     stored = stores(device, launch)
     if stored is None:
         return "no store was executed"
@@ -165,7 +166,7 @@ def _last_store(device: Any, launch: Launch, argument: int, byte: int) -> str | 
 
 
 class Stores(NamedTuple):
-    """What a launch stored to global memory: the instruction that last wrote each byte, by address."""
+    """The stores of a launch to global memory: for each address, the instruction that last wrote it."""
 
     launch: Launch
     log: dict[int, int]
@@ -173,7 +174,7 @@ class Stores(NamedTuple):
     program: Any
 
     def last(self, argument: int, byte: int) -> int | None:
-        """Which instruction last stored to a byte of a buffer; None where none did."""
+        """The instruction that last stored to a byte of a buffer; None if none did."""
         from stages.simulate.image import GLOBAL_BASE
 
         slot = 1 + list(self.launch.buffers).index(argument)
@@ -181,7 +182,7 @@ class Stores(NamedTuple):
 
 
 def stores(device: Any, launch: Launch) -> Stores | None:
-    """Run a launch and keep its stores; None where nothing was stored at all."""
+    """Run a launch and record its stores; None if nothing was stored at all."""
     log: dict[int, int] = {}
     slots: dict[str, Any] = {}
     with watching(log, slots):
@@ -191,7 +192,7 @@ def stores(device: Any, launch: Launch) -> Stores | None:
 
 
 def approximates(unit: PtxUnit) -> bool:
-    """Whether any result depends on an approximation, or on the order of a matrix product's sums, that hardware and
+    """Whether any result depends on an approximation, or on the order of a matrix product's sums, which hardware and
     interpreter may round differently."""
     return any(
         isinstance(i, PtxInst)

@@ -1,5 +1,5 @@
-"""Judging saved streams: rules of their level, reads of undefined words, allocation against the stream in front of it,
-schedule and convergence of what they become."""
+"""Judging saved streams: rules of their level, reads of undefined words, allocation against the stream it came from,
+schedule and convergence of the resulting code."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ir_format.diag import CompileError, OriasError, StreamError
 from ir_format.model import PSEUDO, Header, Unit
 from stages.check.files import read
 
-#: Warp-wide instructions that the allocation stage puts in or takes out behind the allocator proper (stages/regalloc:
+#: Warp-wide instructions that the allocation stage adds or removes after the allocator proper (stages/regalloc:
 #: warpgroup, counts): no values move there.
 _NO_VALUES: Final = {"WARPGROUP": ("ARRIVE", "DEPBAR"), "USETMAXREG": ()}
 _SHOWN: Final = 20
 
 
 class Stream:
-    """A saved stream: its header, and the units that it holds."""
+    """A saved stream: its header and its units."""
 
     def __init__(self, data: bytes) -> None:
-        """Raises StreamError for what is no stream or is damaged."""
+        """Raises StreamError for input that is no stream or is damaged."""
         frames = list(wire.frames(io.BytesIO(data)))
         self.data = data
         self.header: Header = wire.header_from_wire(wire.unpack(frames[0][1]))
@@ -54,7 +54,7 @@ class Stream:
 
 
 def is_stream(data: bytes) -> bool:
-    """Whether a file begins as a stream does (a damaged one too)."""
+    """Whether a file begins like a stream (a damaged one too)."""
     return data[:1] != b"\x7f" and wire.MAGIC.encode() in data[:64]
 
 
@@ -63,13 +63,13 @@ def _lines(e: CompileError) -> str:
 
 
 def verify(stream: Stream) -> Iterator[str]:
-    """What breaks a rule of the level (:mod:`ir_format.verify`), the first of each unit."""
+    """Violations of the level's rules (:mod:`ir_format.verify`), the first of each unit."""
     from ir_format.verify import verify_unit
 
     for unit in stream.units():
         failed = [m for severity, m, _ in unit.diags if severity in ("error", "fatal")]
         if failed:
-            yield f"{unit.name}: given up by a stage: {failed[0]}"
+            yield f"{unit.name}: rejected by a stage: {failed[0]}"
             continue
         try:
             verify_unit(unit, stream.header.level, stream.header.target)
@@ -78,8 +78,8 @@ def verify(stream: Stream) -> Iterator[str]:
 
 
 def _comparable(unit: Unit, spec: isa.Target) -> Unit:
-    """The unit with every operand slot filled and without instructions of :data:`_NO_VALUES`: the stage completes
-    slots behind the allocator."""
+    """The unit with every operand slot filled and without instructions of :data:`_NO_VALUES`: the stage fills slots
+    after the allocator has run."""
     for func in unit.functions:
         for block in func.blocks:
             block.insts = [
@@ -94,7 +94,7 @@ def _comparable(unit: Unit, spec: isa.Target) -> Unit:
 
 
 def allocation(before: Stream, after: Stream) -> Iterator[str]:
-    """Findings of the allocation checker. Raises StreamError where the two are not an input and an output of
+    """Findings of the allocation checker. Raises StreamError if the two are not an input and an output of
     regalloc."""
     from stages.regalloc.checker.checker import check_allocation
 
@@ -109,7 +109,7 @@ def allocation(before: Stream, after: Stream) -> Iterator[str]:
     new = {u.name: u for u in after.units()}
     for name in (*old, *[n for n in new if n not in old]):
         if name not in old or name not in new:
-            yield f"{name}: stands in one of the streams alone"
+            yield f"{name}: is in only one of the streams"
         elif old[name].functions and new[name].functions:
             try:
                 found = check_allocation(_comparable(old[name], spec), _comparable(new[name], spec))
@@ -120,7 +120,7 @@ def allocation(before: Stream, after: Stream) -> Iterator[str]:
 
 
 def order(before: Stream, after: Stream) -> Iterator[str]:
-    """What the order of a scheduled stream changes of what the allocated one computes
+    """How the order of a scheduled stream changes what the allocated one computes
     (:mod:`stages.check.order_checker`)."""
     from stages.check.order_checker import check_order
 
@@ -128,14 +128,15 @@ def order(before: Stream, after: Stream) -> Iterator[str]:
     for unit in after.units():
         first = old.pop(unit.name, None)
         if first is None:
-            yield f"{unit.name}: stands in one of the streams alone"
+            yield f"{unit.name}: is in only one of the streams"
         else:
             yield from (_in_unit(unit, text) for text in check_order(first, unit))
-    yield from (f"{name}: stands in one of the streams alone" for name in old)
+    yield from (f"{name}: is in only one of the streams" for name in old)
 
 
 def encoding(before: Stream, after: Stream) -> Iterator[str]:
-    """Words of an encoded stream that are not the instructions of the scheduled one (:mod:`stages.check.coding`)."""
+    """Words of an encoded stream that differ from the instructions of the scheduled one
+    (:mod:`stages.check.coding`)."""
     from stages.check.coding import encoding as compare
 
     old = {u.name: u for u in before.units()}
@@ -158,22 +159,22 @@ def undefined(stream: Stream) -> Iterator[str]:
 
 
 def newly_undefined(before: Stream, after: Stream, doubts: bool = False) -> Iterator[str]:
-    """Effects that depend on undefined words, and do not in the stream that `optimize` read (``doubts``: what can't be
-    told). Both are of level `ori`."""
+    """Effects that depend on undefined words but do not in the stream that `optimize` read (``doubts``: undecided
+    cases). Both are of level `ori`."""
     from stages.check.undefined import newly_undefined as compare
 
     old = {u.name: u for u in before.units()}
     for unit in after.units():
         if unit.name not in old:
             if not doubts:
-                yield f"{unit.name}: stands in one of the streams alone"
+                yield f"{unit.name}: is in only one of the streams"
         else:
             yield from (_in_unit(unit, str(x)) for x in compare(old.pop(unit.name), unit, doubts))
-    yield from (f"{name}: stands in one of the streams alone" for name in old if not doubts)
+    yield from (f"{name}: is in only one of the streams" for name in old if not doubts)
 
 
 def check_stream(file: Path, data: bytes, before: Path | None) -> int:
-    """Judge a stream; prints findings. 1 for findings, 2 where something could not be judged."""
+    """Judge a stream; prints findings. 1 for findings, 2 if something could not be judged."""
     found: list[str] = []
     unjudged: list[str] = []
     report: Any = None

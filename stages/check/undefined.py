@@ -1,15 +1,14 @@
-"""Reads of undefined words at level `ori`: what no definition reaches, or UNDEF alone.
+"""Reads of undefined words at level `ori`: words that no definition reaches, or only UNDEF.
 
-The allocator, and its checker with it, may take any register for an undefined word, so a wrong UNDEF of an earlier
-stage passes both. Here a stream is judged by itself, and what `optimize` made against what it read: a word that is
-defined there and may be undefined here.
+The allocator, and therefore its checker, may use any register for an undefined word, so both accept a wrong UNDEF of an
+earlier stage. Here a stream is judged by itself, and the output of `optimize` against its input: a word that is defined
+there and may be undefined here.
 
-Forward dataflow over cells (:mod:`ir_format.flow`). For every cell that may be undefined the state holds the predicates
-of which one must be true for it to be defined (`UNDEF t; @P LDG t` defines t where P is true), whether no definition
-reaches it on any path, and where it was first read. Undefined values pass through computations, as in a checker of
-memory at run time; what counts is a store, an address, a guard of a jump, a call, whatever has an effect. Predicates
-known from branches, and what follows from PLOP3 and ISETP.AND, are used, so that `if (p) x = 1; if (p) use(x)` is
-defined.
+Forward dataflow over cells (:mod:`ir_format.flow`). For every cell that may be undefined the state has the predicates
+of which one must be true for it to be defined (`UNDEF t; @P LDG t` defines t if P is true), whether no definition
+reaches it on any path, and where it was first read. Undefined values propagate through computations, as in a run-time
+memory checker; a finding needs an effect: a store, an address, a guard of a jump, a call. Predicates known from
+branches, and what follows from PLOP3 and ISETP.AND, are used, so that `if (p) x = 1; if (p) use(x)` is defined.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from ir_format.flow import Cfg, build_cfg, is_guarded, jump_targets, liveness, o
 from ir_format.model import INV, ZERO, Block, Function, Imm, Inst, Mem, Reg, Unit
 from ir_format.record import NamedTuple, Record, fresh
 
-Literal: TypeAlias = int  # 2 * cell of a predicate, 1 more where it is negated
+Literal: TypeAlias = int  # 2 * cell of a predicate, plus 1 if it is negated
 _MOST: Final = 8  # predicates of a condition that are kept
-_VISITS: Final = 100  # of a block; conditions are cut short, so that nothing says that they settle
+_VISITS: Final = 100  # of a block; conditions are cut short, so convergence is not guaranteed
 
 
 class Missing(NamedTuple):
     """A cell that may be undefined. ``unless``: one of these literals defines it; ``surely``: no definition reaches it;
-    ``origin``: the PTX line and the text of the read that came first; ``made``: an UNDEF says so, not only a way from
+    ``origin``: the PTX line and the text of the first read; ``made``: an UNDEF says so, not only a path from
     the entry."""
 
     unless: frozenset[Literal]
@@ -56,7 +55,7 @@ class Finding(Record, frozen=True):
 
 
 class _State(Record):
-    """At one place. ``facts``: literals that hold; ``follows``: literal -> literals that hold where it does."""
+    """The state at one place. ``facts``: true literals; ``follows``: literal -> literals that it implies."""
 
     missing: dict[int, Missing] = fresh(default_factory=dict)
     facts: set[Literal] = fresh(default_factory=set)
@@ -67,7 +66,7 @@ class _State(Record):
         return _State(dict(self.missing), set(self.facts), dict(self.follows))
 
     def closure(self, more: Literal = -1) -> set[Literal]:
-        """All literals that hold, with one more."""
+        """All true literals, with one more assumed."""
         work = [*self.facts] if more < 0 else [*self.facts, more]
         out: set[Literal] = set()
         while work:
@@ -88,7 +87,7 @@ class _Walker:
         self.cells = live.cells
         self.live_out = [live.out_cells(n) for n in range(len(f.blocks))]
         self.start = live.in_cells(0) if f.blocks else set()
-        self.found: list[Finding] | None = None  # filled in the last round
+        self.found: list[Finding] | None = None  # filled in the last iteration
         self._edges: dict[tuple[int, int], _State] = {}
 
     def run(self) -> list[Finding]:
@@ -135,7 +134,7 @@ class _Walker:
         return 1 << 30, f"{v.name or f'{v.file.lower()}{number}'}{f'[{part}]' if v.width > 1 else ''}"
 
     def _leave(self, pos: int, to: int, state: _State, fact: Literal) -> bool:
-        """Hand the state on along an edge where ``fact`` holds; whether it changed."""
+        """Pass the state along an edge on which ``fact`` is true; whether it changed."""
         alive = self.live_out[pos]
         holds = state.closure(fact)
         missing = {c: m for c, m in state.missing.items() if c in alive and not m.unless & holds}
@@ -190,7 +189,7 @@ class _Walker:
         if not targets:
             return
         if i.op == "SHFL" and bad is not None and not bad.surely:
-            bad = None  # another thread's value, which may be defined where this one's is not
+            bad = None  # another thread's value, which may be defined when this one's is not
         if i.op in ("COPY", "PCOPY") and i.attrs is None and len(i.dsts) == len(i.srcs) and bad is not None:
             news = self._copied(i, state, holds)
         else:
@@ -211,7 +210,7 @@ class _Walker:
                     state.facts.add(2 * first(d) + bool(o.flags & INV))
 
     def _undefined_reads(self, i: Inst, state: _State, holds: set[Literal]) -> Missing | None:
-        """What the instruction reads that may be undefined where it is executed, taken together."""
+        """The instruction's reads that may be undefined when it executes, combined."""
         if i.op == "SEL" and type(i.srcs[2]) is Reg:
             test = self._literal(i.srcs[2])
             arms = [
@@ -223,7 +222,7 @@ class _Walker:
         return _together([self._one(i, state, r, holds) for r in read_regs(i)])
 
     def _one(self, i: Inst, state: _State, r: Reg, holds: set[Literal]) -> Missing | None:
-        """What may be undefined of one operand. Of uniform registers in a row some may be nothing (descriptors of a
+        """Whether one operand may be undefined. Of consecutive uniform registers some may be unused (descriptors of a
         product whose other factor is in registers)."""
         at = self.cells.first(r)
         words = [m for c in range(at, at + r.width) if (m := state.missing.get(c)) is not None and not m.unless & holds]
@@ -234,7 +233,7 @@ class _Walker:
         return out if out.origin[0] < 1 << 30 else out._replace(origin=(i.line, out.origin[1]))
 
     def _copied(self, i: Inst, state: _State, holds: set[Literal]) -> dict[int, Missing | None]:
-        """Word by word: a copy of a pair whose upper half is undefined has a lower half that is not."""
+        """Word by word: in a copy of a pair whose upper half is undefined, the lower half is defined."""
         out: dict[int, Missing | None] = {}
         first = self.cells.first
         for d, s in zip(i.dsts, i.srcs, strict=True):
@@ -249,11 +248,11 @@ class _Walker:
 
     @staticmethod
     def _has_effect(i: Inst) -> bool:
-        """Whether more than registers depends on what the instruction reads."""
+        """Whether anything but registers depends on what the instruction reads."""
         return not written_regs(i) or bool(i.uses) or any(type(o) is Mem for o in (*i.dsts, *i.srcs))
 
     def _forget(self, targets: list[int], state: _State) -> None:
-        """What was known of predicates that are written."""
+        """Drop facts about predicates that are written."""
         gone = {2 * c + n for c in targets for n in (0, 1)}
         if not gone.isdisjoint(state.facts):
             state.facts -= gone
@@ -266,7 +265,7 @@ class _Walker:
                 state.missing[c] = m._replace(unless=m.unless - gone)
 
     def _follows(self, i: Inst) -> dict[Literal, frozenset[Literal]]:
-        """What a predicate that the instruction makes says of predicates that it reads."""
+        """What a predicate written by the instruction implies about predicates that it reads."""
         outs = [d for d in i.dsts if type(d) is Reg and d.file in ("P", "UP") and d.num != ZERO]
         if not outs:
             return {}
@@ -288,14 +287,14 @@ class _Walker:
                 if type(d) is Reg and d.num != ZERO and type(o) is Imm:
                     out |= _table(2 * self.cells.first(d), o.value, ins, lits)
         elif lits and lits[0] >= 0 and ("AND" in i.mods or "OR" in i.mods):
-            n = int("AND" not in i.mods)  # p = test and x: x where p is true; p = test or x: not x where p is false
+            n = int("AND" not in i.mods)  # p = test and x: x if p is true; p = test or x: not x if p is false
             out = {2 * self.cells.first(d) + n: frozenset((lits[0] ^ n,)) for d in outs}
         return out
 
 
 def _table(p: Literal, lut: int, ins: list[Reg], lits: list[Literal]) -> dict[Literal, frozenset[Literal]]:
-    """What follows from a bit of a truth table of three literals. The operand's constant predicates take only their
-    rows."""
+    """The implications of a bit of a truth table of three literals. Constant predicates of the operand select only
+    their rows."""
     out: dict[Literal, frozenset[Literal]] = {}
     always = [None if x >= 0 else not r.flags & INV for x, r in zip(lits, ins, strict=True)]
     rows = [n for n in range(8) if all(w is None or bool(n >> 2 - k & 1) == w for k, w in enumerate(always))]
@@ -312,7 +311,7 @@ def _table(p: Literal, lut: int, ins: list[Reg], lits: list[Literal]) -> dict[Li
 
 
 def _together(all_: list[Missing | None]) -> Missing | None:
-    """Undefined where any is."""
+    """Undefined if any is."""
     some = [m for m in all_ if m is not None]
     if len(some) < 2:
         return some[0] if some else None
@@ -325,7 +324,7 @@ def _together(all_: list[Missing | None]) -> Missing | None:
 
 
 def _either(new: Missing | None, old: Missing | None, lit: Literal, holds: set[Literal]) -> Missing | None:
-    """A word written where ``lit`` is true: the new value there, the old one elsewhere."""
+    """A word written if ``lit`` is true: the new value then, the old one otherwise."""
     if old is None:
         return None if new is None else Missing(frozenset((*new.unless, lit ^ 1)), False, new.origin, new.made)
     if new is None:
@@ -338,7 +337,7 @@ def _either(new: Missing | None, old: Missing | None, lit: Literal, holds: set[L
 
 
 def _join(states: list[_State]) -> _State:
-    """What holds where ways meet."""
+    """The state where paths merge."""
     if len(states) == 1:
         return states[0].copy()
     if not states:
@@ -366,15 +365,15 @@ def undefined_reads(unit: Unit) -> list[Finding]:
 
 
 def surely_undefined(unit: Unit) -> Iterator[Finding]:
-    """Effects that depend on words that nothing defines, once each. Arguments and results of calls may have words of
-    padding."""
+    """Effects that depend on words that nothing defines, each reported one time. Arguments and results of calls may
+    have words of padding."""
     return iter(dict.fromkeys(x for x in undefined_reads(unit) if x.surely and x.op not in ("CALL", "RET")))
 
 
 def newly_undefined(before: Unit, after: Unit, doubts: bool = False) -> Iterator[Finding]:
-    """Effects of ``after`` that depend on words that are undefined, where those of the same PTX line in ``before`` do
-    not: by an UNDEF, or on every path. ``doubts``: in place of these those that only a way from the entry leaves
-    undefined: of unrolled loops the optimizer may know by arithmetic that one of the copies makes a round."""
+    """Effects of ``after`` that depend on undefined words when those of the same PTX line in ``before`` do not: by an
+    UNDEF, or on every path. ``doubts``: instead of these, effects that are undefined only on a path from the entry: for
+    unrolled loops the optimizer may know by arithmetic that one of the copies executes an iteration."""
     known = {(x.function, x.line) for x in undefined_reads(before)}
     return iter(
         dict.fromkeys(

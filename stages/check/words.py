@@ -1,8 +1,8 @@
 """Numbers that a kernel's own code names.
 
-Comparisons and sums with constants are where code takes another way: the number of turns that is left for an unrolled
-loop, the argument above which a reduction is another one. A value drawn at random is rarely near one; fuzzers call such
-a table a dictionary.
+Code takes another path at comparisons and sums with constants: the number of iterations left for an unrolled loop, the
+argument above which a reduction is another one. A random value is rarely near such a constant. Fuzzers call such a
+table a dictionary.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 
 from ir_format.ptx import Imm, ImmF32, ImmF64, PtxInst, PtxUnit
 
-#: Instructions whose integer constants are taken.
+#: Instructions whose integer constants are used.
 _WHOLE: Final = frozenset(("setp", "set", "add", "sub", "min", "max", "slct"))
-#: Instructions whose floats are taken: those of polynomials would not tell anything.
+#: Instructions whose floats are used: coefficients of polynomials would tell nothing.
 _FLOATS: Final = frozenset(("setp", "set", "min", "max", "slct"))
-#: Greatest size or count that is made of one.
+#: Greatest size or count derived from a constant.
 MOST: Final = 4096
 
 
@@ -34,7 +34,7 @@ class Words:
 
 
 def words_of(unit: PtxUnit) -> Words:
-    """The numbers of a kernel, each once, in ascending order."""
+    """The numbers of a kernel, sorted, without duplicates."""
     counts: set[int] = set()
     whole: dict[int, set[int]] = {}
     floats: dict[int, set[int]] = {}
@@ -57,7 +57,7 @@ def words_of(unit: PtxUnit) -> Words:
 
 
 def near(table: list[int], width: int, rng: np.random.Generator, count: int) -> Any:
-    """`count` words drawn from a table, as they are or off by one (uint64, cut to `width` bits)."""
+    """`count` words drawn from a table, exact or off by one (uint64, cut to `width` bits)."""
     drawn = (
         np.array(table, np.uint64)[rng.integers(0, len(table), count)]
         + rng.integers(0, 3, count, dtype=np.uint64)

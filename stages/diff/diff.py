@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from ir_format.record import Record
 from stages.diff.timed import Code, Line
 
-#: Lines of PTX in the table of cycles.
+#: Most lines of PTX in the table of cycles.
 SHOWN = 12
-#: '=' the same, '~' other registers or control words, '-' and '+' in one alone.
+#: '=' the same, '~' other registers or control words, '-' and '+' present in only one.
 Row = tuple[str, Line | None, Line | None]
 
 
@@ -46,14 +46,14 @@ def pair(a: Code, b: Code) -> Pair:
 
 
 def paired(a: list[Code], b: list[Code]) -> list[Pair]:
-    """The functions of both, by name, in the order of the first; what is in one alone stands against nothing."""
+    """The functions of both, by name, in the order of the first; a function of only one is paired with nothing."""
     others = {c.name: c for c in b}
     out = [pair(c, others.pop(c.name, Code(c.name, 0, []))) for c in a]
     return out + [pair(Code(c.name, 0, []), c) for c in others.values()]
 
 
 def summary(p: Pair) -> list[str]:
-    """What differs, in numbers: the whole, and the lines of PTX whose estimated cycles differ most."""
+    """The differences in numbers: in total, and the lines of PTX whose estimated cycles differ most."""
     a, b = p.a, p.b
     marks = [mark for mark, _, _ in p.rows]
     same, other, first, second = (marks.count(mark) for mark in "=~-+")
@@ -79,7 +79,8 @@ def _cell(x: Line | None) -> str:
 
 
 def text(pairs: Iterable[Pair], everything: bool = False) -> Iterator[str]:
-    """Lines for people: the summary of each function, then what differs (with the reasons of both), or everything."""
+    """Lines for people: the summary of each function, then the differences (with the reasons of both), or
+    everything."""
     for p in pairs:
         yield from summary(p)
         for mark, left, right in p.rows:
@@ -94,7 +95,7 @@ def text(pairs: Iterable[Pair], everything: bool = False) -> Iterator[str]:
 
 
 def page(pairs: Iterable[Pair], names: tuple[str, str], said: Sequence[str] = ()) -> str:
-    """One HTML page, both side by side; ``said``: lines in front."""
+    """One HTML page with both side by side; ``said``: lines at the top."""
     style = (
         "body{font-family:sans-serif;margin:1em}table{border-collapse:collapse;font:12px monospace;width:100%}"
         "td{padding:0 .6em;vertical-align:top;white-space:pre-wrap;width:50%}.d{background:#ffe0b3;color:#111}"

@@ -1,8 +1,8 @@
-"""The instructions of a stream or a cubin, each with its control word, when it issues by an estimate, and why not
+"""The instructions of a stream or a cubin with their control words, an estimate of when each issues, and why not
 earlier.
 
-The estimate follows each block from a cold start: stalls as they stand, the wait for a counter until the estimated
-latency of what sets it has passed."""
+The estimate follows each block from a cold start: stalls as given, and waits for a scoreboard until the estimated
+latency of the instruction that sets it has passed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ir_format.text import print_ctl, print_inst
 
 
 class Line(Record):
-    """One instruction. ``key``: what it is aligned by; ``cycles``: from its issue to the next one's; ``why``: what
-    these are for."""
+    """One instruction. ``key``: alignment compares it; ``cycles``: from its issue to the next one's; ``why``: the
+    reason for these cycles."""
 
     key: str
     text: str
@@ -81,7 +81,7 @@ def _times(insts: list[Inst], tables: Hazards) -> list[tuple[int, str]]:
     """For each instruction of a block: cycles until the next one issues, and why."""
     out: list[tuple[int, str]] = []
     now = 0
-    set_by: dict[int, tuple[int, str]] = {}  # counter -> when it is there, what sets it
+    set_by: dict[int, tuple[int, str]] = {}  # scoreboard -> when it is released, which instruction sets it
     for n, i in enumerate(insts):
         ctl = i.ctl or Ctl()
         reasons = []
@@ -112,7 +112,7 @@ def _times(insts: list[Inst], tables: Hazards) -> list[tuple[int, str]]:
 
 
 def _next_reader(insts: list[Inst], n: int, tables: Hazards) -> str:
-    """What a stall may be for: the first of the next instructions that reads or overwrites a result under way."""
+    """The likely reason for a stall: the first of the next instructions that reads or overwrites a result in flight."""
     try:
         later = tables.access(insts[n + 1])
         for m in range(n, max(n - 16, -1), -1):

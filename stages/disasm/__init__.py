@@ -1,2 +1,2 @@
-"""orias-disasm: a cubin's machine code as text, as JSON, or as an Ori stream; and text or a stream back into the
+"""orias-disasm: a cubin's machine code as text, as JSON, or as an Ori stream; and text or a stream written back into
 cubin."""

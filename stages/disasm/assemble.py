@@ -22,9 +22,9 @@ _NOTE = re.compile(r'\(\*".*?"\*\)')
 
 
 def assemble(text: str, cubin: Cubin) -> dict[str, bytes]:
-    """Code of the sections that a listing holds. A line that prints as before keeps its word; a changed one is encoded
-    with the control word in its notes, or without notes that of its old word. A relocated operand may stay as it is
-    printed. Raises CompileError that names the line, :class:`CubinError` for a foreign section."""
+    """The code of the sections in a listing. A line that prints as before keeps its word. A changed line is encoded
+    with the control word in its notes, or without notes with that of its old word. A relocated operand may stay as
+    printed. Raises CompileError with the line, :class:`CubinError` for an unknown section."""
     target = isa.target(cubin.sm)
     decoded = {s.number: decode_section(s, target) for s in cubin.sections}
     names = Names(cubin, decoded)
@@ -65,7 +65,7 @@ def assemble(text: str, cubin: Cubin) -> dict[str, bytes]:
 
 
 class _Before:
-    """A section as it was printed: operand texts that stand for others, by offset."""
+    """A section as it was printed: operand texts that replace others, by offset."""
 
     def __init__(self, section: CodeSection, items: list[Decoded], names: Names) -> None:
         self.items = items

@@ -25,14 +25,14 @@ class LifeMode(StrEnum):
 @app.command(help="Disassemble a cubin; or put edited code back into it.")
 def run(
     cubin: Annotated[Path, typer.Argument(help="the cubin")],
-    print_code: Annotated[bool, typer.Option("--print-code", "-c", help="code alone: so it is always")] = False,
+    print_code: Annotated[bool, typer.Option("--print-code", "-c", help="only code (always so)")] = False,
     line_info: Annotated[bool, typer.Option("--print-line-info", "-g", help="with source lines")] = False,
     line_inline: Annotated[
         bool, typer.Option("--print-line-info-inline", "-gi", help="with source lines and the calls that were inlined")
     ] = False,
     line_ptx: Annotated[bool, typer.Option("--print-line-info-ptx", "-gp", help="with lines of the PTX")] = False,
     life: Annotated[
-        bool, typer.Option("--print-life-ranges", "-plr", help="with columns that show which registers are alive")
+        bool, typer.Option("--print-life-ranges", "-plr", help="with columns that show which registers are live")
     ] = False,
     life_mode: Annotated[
         LifeMode | None, typer.Option("--life-range-mode", "-lrm", help="how the columns look; implies -plr")
@@ -42,20 +42,20 @@ def run(
     ] = False,
     blocks: Annotated[
         bool,
-        typer.Option("--output-control-flow-graph-with-basic-blocks", "-bbcfg", help="the same of basic blocks"),
+        typer.Option("--output-control-flow-graph-with-basic-blocks", "-bbcfg", help="the same for basic blocks"),
     ] = False,
     functions: Annotated[
         str,
         typer.Option(
-            "--cuda-function-index", "-fun", help="these functions alone: names or numbers of symbols, comma list"
+            "--cuda-function-index", "-fun", help="only these functions: names or numbers of symbols, comma list"
         ),
     ] = "",
     separate: Annotated[
-        bool, typer.Option("--separate-functions", "-sf", help="with empty lines in front of each function")
+        bool, typer.Option("--separate-functions", "-sf", help="with empty lines before each function")
     ] = False,
     hex_words: Annotated[bool, typer.Option("--hex", "-hex", help="print the words beside the text")] = False,
     exact: Annotated[
-        bool, typer.Option("--exact", help="add notes behind the text: what it leaves out, and the control word")
+        bool, typer.Option("--exact", help="add notes after the text: what it omits, and the control word")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="write JSON")] = False,
     ori: Annotated[

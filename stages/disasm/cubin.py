@@ -1,4 +1,4 @@
-"""The code sections of a cubin, their symbols, relocations and noted places; pyelftools is imported when a file is
+"""The code sections of a cubin, their symbols, relocations and `.nv.info` notes; pyelftools is imported when a file is
 read."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Symbol(NamedTuple):
 
 
 class TextReloc(NamedTuple):
-    """A relocation of an instruction. ``addend`` is None where the field itself holds it."""
+    """A relocation of an instruction. ``addend`` is None if the field itself contains it."""
 
     offset: int
     kind: int
@@ -63,9 +63,9 @@ class CodeSection(NamedTuple):
 
 
 class Cubin(NamedTuple):
-    """What is needed of a cubin. ``sm``: 90; ``data``: the whole file; ``linked``: an executable, no relocatable
-    object. Sections and symbols stand in the file's order, ``noted`` are the indices of the code sections in the order
-    of their `.nv.info` sections; ``accelerated``: made for a target with an `a` (sm_90a)."""
+    """The parts of a cubin that are needed. ``sm``: 90; ``data``: the whole file; ``linked``: an executable, not a
+    relocatable object. Sections and symbols are in the file's order; ``noted`` are the indices of the code sections in
+    the order of their `.nv.info` sections; ``accelerated``: made for a target with an `a` (sm_90a)."""
 
     sm: int
     data: bytes
@@ -169,7 +169,7 @@ _BINDS = ("LOCAL", "GLOBAL", "WEAK")
 
 
 def _symbols(body: bytes, names: bytes) -> list[Symbol]:
-    """The symbol table, read by hand: pyelftools loses the bits of st_other that mark kernels."""
+    """The symbol table, read here because pyelftools loses the bits of st_other that mark kernels."""
     out: list[Symbol] = []
     for name, info, other, where, value, size in struct.iter_unpack("<IBBHQQ", body):
         text = names[name : names.index(b"\0", name)].decode()
@@ -197,7 +197,7 @@ def _attributes(body: bytes) -> list[tuple[int, bytes]]:
 
 
 def relocations(body: bytes, with_addend: bool, symbols: list[Symbol]) -> list[TextReloc]:
-    """The relocations of a section of such."""
+    """The relocations in a relocation section."""
     out: list[TextReloc] = []
     size = 24 if with_addend else 16
     for at in range(0, len(body) - size + 1, size):
@@ -209,7 +209,7 @@ def relocations(body: bytes, with_addend: bool, symbols: list[Symbol]) -> list[T
 
 
 def patch_cubin(cubin: Cubin, code: dict[str, bytes]) -> bytes:
-    """The file with the bytes of some code sections replaced; every other byte stays. Raises :class:`CubinError` where
+    """The file with the bytes of some code sections replaced; every other byte stays. Raises :class:`CubinError` if
     sizes differ."""
     out = bytearray(cubin.data)
     known = {s.name: s for s in cubin.sections}

@@ -1,4 +1,4 @@
-"""What a decoded section says of control flow."""
+"""Control flow of a decoded section."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CALLS: Final = facts.with_value("ctl", "call")
 
 
 def targets(items: Sequence[Decoded], section: CodeSection, names: Names) -> dict[int, list[int]]:
-    """Number of a branch -> the numbers of the instructions that it may lead to. A CALL is none."""
+    """Number of a branch -> the numbers of the instructions that it may lead to. A CALL is no branch."""
     out: dict[int, list[int]] = {}
     for n, item in enumerate(items):
         if item.target >= 0 and item.inst is not None and item.inst.op in BRANCHES:
@@ -45,7 +45,7 @@ def lives(items: Sequence[Decoded], section: CodeSection, names: Names) -> list[
 
 
 def without_padding(items: list[Decoded]) -> list[Decoded]:
-    """The instructions without the NOPs behind the last one."""
+    """The instructions without the NOPs after the last one."""
     end = len(items)
     while end > 1 and (inst := items[end - 1].inst) is not None and inst.op == "NOP":
         end -= 1

@@ -55,7 +55,7 @@ class _Graph:
         return self.names.of((self.section.number, n * WORD))
 
     def lines(self) -> Iterator[str]:
-        """The subgraph. What cannot be reached (the loop behind the last instruction) is left out."""
+        """The subgraph. Unreachable code (the loop after the last instruction) is left out."""
         functions = {at // WORD for at, *_ in self.section.symbols}
         for n, s in enumerate(self.starts):
             end = self.starts[n + 1] if n + 1 < len(self.starts) else len(self.items)
@@ -106,7 +106,7 @@ class _Graph:
         return [to for to in dict.fromkeys(self.jumps.get(n, ())) if to in self.name_of]
 
     def _front(self, s: int, name: str) -> str:
-        """The part of a node's text in front of its instructions."""
+        """The part of a node's text before its instructions."""
         lines: list[str] = []
         for symbol in self.cubin.symbols:
             if (symbol.section, symbol.value, symbol.kind) == (self.section.number, s * WORD, "FUNC"):
@@ -122,7 +122,7 @@ class _Graph:
 
 
 def _goes_on(item: Decoded) -> bool:
-    """Whether the instruction behind may be the next one."""
+    """Whether the following instruction may be executed next."""
     return item.inst is None or is_guarded(item.inst) or item.inst.op in CALLS
 
 

@@ -1,8 +1,9 @@
 """Names of code addresses as nvdisasm gives them, and the texts of operands that name code or relocated symbols.
 
-Labels ``.L_x_N`` are numbered through the whole file (measured): first what relocations name, then branch targets, both
-in order of code; then the addresses that `.nv.info` notes; last the ends of functions in order of the symbol table.
-Notes and ends take a number even where the address has a name already. A function's name goes before a label.
+Labels ``.L_x_N`` are numbered through the whole file (measured): first the targets of relocations, then branch targets,
+both in order of code; then the addresses that `.nv.info` notes; last the ends of functions in order of the symbol
+table. Notes and ends use up a number even if the address already has a name. A function's name takes precedence over a
+label.
 """
 
 from __future__ import annotations
@@ -80,16 +81,16 @@ class Names:
             self.count += 1
 
     def take(self, place: Place) -> None:
-        """Use up a number for the place; it keeps the label that it has."""
+        """Use up a number for the place; it keeps its label."""
         self.labels.setdefault(place, f".L_x_{self.count}")
         self.count += 1
 
     def of(self, place: Place) -> str:
-        """The name of a place that has one, '' otherwise."""
+        """The name of a place, '' if it has none."""
         return self.functions.get(place) or self.labels.get(place, "")
 
     def label(self, place: Place) -> str:
-        """The label that stands before a place in the listing, '' where none does."""
+        """The label that precedes a place in the listing, '' if there is none."""
         return "" if place in self.functions else self.labels.get(place, "")
 
     def _noted(self, index: int, code: int, payload: bytes) -> list[int]:
@@ -113,7 +114,7 @@ def _places(reloc: TextReloc) -> bool:
 
 
 def operand_texts(item: Decoded, section: CodeSection, names: Names, relocs: list[TextReloc]) -> dict[int, str]:
-    """Texts that stand for operands of an instruction: ```(label)`` and relocated symbols, by operand index."""
+    """Texts that replace operands of an instruction: ```(label)`` and relocated symbols, by operand index."""
     out: dict[int, str] = {}
     if item.inst is None or item.plan is None:
         return out

@@ -1,4 +1,4 @@
-"""Life ranges of registers beside a listing, as `nvdisasm -plr` prints them: a column for each register."""
+"""Live ranges of registers beside a listing, as `nvdisasm -plr` prints them: a column for each register."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class _Table:
         return "|" + "|".join([" " * width for *_, width in self.columns]) + "|"
 
     def row(self, life: Life, label: bool = False) -> str:
-        """The line of an instruction; ``label``: of the place in front of it."""
+        """The line of an instruction; ``label``: of the place before it."""
         cells = []
         for file, used, digits, width in self.columns:
             reads, writes, behind = (of_file(mask, file) for mask in life)
@@ -79,7 +79,7 @@ def _mark(n: int, alive: int, reads: int, writes: int) -> str:
 
 
 def print_lives(cubin: Cubin, mode: str, separate: bool = False) -> Iterator[str]:
-    """The listing with the columns behind it."""
+    """The listing followed by the columns."""
     target = isa.target(cubin.sm)
     names = Names(cubin, {s.number: decode_section(s, target) for s in cubin.sections})
     parts = list(print_cubin(cubin, separate=separate))

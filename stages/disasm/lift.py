@@ -1,4 +1,4 @@
-"""Lift code sections to the Ori IR at level `scheduled`: one unit a section, blocks split at branch targets and behind
+"""Lift code sections to the Ori IR at level `scheduled`: one unit per section, blocks split at branch targets and after
 branches."""
 
 from __future__ import annotations
@@ -76,8 +76,7 @@ def relowered(units: list[Unit], header: Header) -> dict[str, bytes]:
 
 
 def unscheduled(header: Header, units: list[Unit]) -> None:
-    """Turn lifted units into such as `schedule` reads: without control words, and without the NOPs that fill the
-    section up."""
+    """Turn lifted units into input for `schedule`: without control words, and without the NOPs that pad the section."""
     header.level = "allocated"
     for unit in units:
         for function in unit.functions:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Decoded:
-    """One instruction of a listing. ``inst`` is None where the word is refused, with the reason."""
+    """One instruction of a listing. ``inst`` is None if the word does not decode; the reason says why."""
 
     __slots__ = ("inst", "label", "pc", "plan", "reason", "target", "text", "word")
 
@@ -54,7 +54,7 @@ def decode_section(section: CodeSection, target: Target) -> list[Decoded]:
 
 
 def branch_slot(plan: Plan) -> int:
-    """Index of the operand that is a pc-relative address inside the code, -1 where there is none."""
+    """Index of the operand that is a pc-relative code address, -1 if there is none."""
     for k, slot in enumerate(plan.slots):
         if isinstance(slot.codec, TargetCodec) and slot.codec.relative and not slot.codec.distance:
             return k
@@ -64,9 +64,9 @@ def branch_slot(plan: Plan) -> int:
 def print_cubin(
     cubin: Cubin, hex_words: bool = False, exact: bool = False, lines: str = "", separate: bool = False
 ) -> Iterator[str]:
-    """The listing of all code sections, line by line, as ``nvdisasm -c`` prints it; ``exact``: with notes that hold
-    what that text leaves out; ``lines``: with source lines (:func:`stages.disasm.source_lines.notes_of`);
-    ``separate``: with empty lines in front of each function."""
+    """The listing of all code sections, line by line, as ``nvdisasm -c`` prints it; ``exact``: with notes of what that
+    text omits; ``lines``: with source lines (:func:`stages.disasm.source_lines.notes_of`); ``separate``: with empty
+    lines before each function."""
     target = isa.target(cubin.sm)
     origin: dict[int, dict[int, list[str]]] = {}
     if lines:
@@ -181,7 +181,7 @@ def section_lines(
 
 
 def _named(item: Decoded, relocated: bool) -> Inst:
-    """The instruction without the names that nvdisasm derives from operands, where a relocation hides the operand
+    """The instruction without the names that nvdisasm derives from operands, if a relocation hides the operand
     (measured: IMAD.MOV)."""
     inst, plan = item.inst, item.plan
     assert inst is not None and plan is not None
@@ -197,7 +197,7 @@ def _line(item: Decoded, hex_words: bool, targets: list[str]) -> str:
         guard, _, text = text.partition(" ")
     if targets:
         text = f'{text:<50} (*"BRANCH_TARGETS {",".join(targets)}"*)'
-    # nvdisasm leaves the blank out where the control word says nothing: no stall, no scoreboard, no wait (measured)
+    # nvdisasm omits the blank if the control word is empty: no stall, no scoreboard, no wait (measured)
     blank = "" if targets or item.word >> 105 & 0x1FFFFF == 0x7E0 else " "
     line = f"        /*{item.pc:04x}*/ {guard:>17} {text}{blank};"
     if item.inst is None:

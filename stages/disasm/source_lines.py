@@ -9,13 +9,13 @@ from typing import Final
 from stages.analysis.line_programs import Row, files_of, rows_of
 from stages.disasm.cubin import Cubin, relocations
 
-#: The section with the lines, by what is asked for.
+#: The section with the lines, by kind.
 SECTIONS: Final = {"source": ".debug_line", "inline": ".debug_line", "ptx": ".nv_debug_line_sass"}
-_SHIFT: Final = 40  # an address is the section's number in front of the offset in it
+_SHIFT: Final = 40  # an address is the section's number above the offset in it
 
 
 def notes_of(cubin: Cubin, kind: str) -> dict[int, dict[int, list[str]]]:
-    """Section number -> offset -> the lines in front of the instruction there. ``kind``: source, inline or ptx."""
+    """Section number -> offset -> the lines before the instruction there. ``kind``: source, inline or ptx."""
     from elftools.elf.elffile import ELFFile
 
     elf = ELFFile(io.BytesIO(cubin.data))

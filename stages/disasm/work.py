@@ -1,4 +1,4 @@
-"""What the command line does, on bytes."""
+"""The actions of the command line, on bytes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 class View(Record, frozen=True):
-    """How a listing looks. ``lines``: source, inline or ptx; ``life``: count, wide or narrow; ``graph``: hyperblocks or
-    blocks, in place of the listing; ``functions``: a comma list of those that are shown."""
+    """The form of a listing. ``lines``: source, inline or ptx; ``life``: count, wide or narrow; ``graph``: hyperblocks
+    or blocks, instead of the listing; ``functions``: a comma list of the functions to show."""
 
     hex_words: bool = False
     exact: bool = False
@@ -56,7 +56,7 @@ def run(path: Path, view: View, as_json: bool, ori: bool, patch: Path | None, al
 
 
 def chosen(cubin: Cubin, functions: str) -> Cubin:
-    """The cubin with the code sections of some functions alone. A function is named, or numbered as a symbol. Raises
+    """The cubin with only the code sections of some functions. A function is named, or numbered as a symbol. Raises
     CubinError."""
     wanted: set[int] = set()
     for word in functions.split(","):

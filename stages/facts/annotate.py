@@ -9,13 +9,13 @@ from ir_format.diag import CompileError, StreamError
 from ir_format.hazards import Hazards, cell_name, file_of, hazards
 from ir_format.model import PSEUDO, AttrValue, Inst
 
-#: What every added attribute begins with.
+#: Prefix of every added attribute.
 PREFIX: Final = "hz."
 
 
 def annotated(stream: BinaryIO, strip: bool = False) -> bytes:
-    """The stream with facts on every instruction, or with none of them. Raises StreamError for level `ptx` and for
-    what is no stream."""
+    """The stream with facts on every instruction, or with all of them removed. Raises StreamError for level `ptx` and
+    for input that is no stream."""
     parts: list[bytes] = []
     writer = wire.Writer(parts.append)
     level = ""

@@ -18,7 +18,7 @@ app = new_app()
     "scoreboards, least distances with their "
     "provenance, features, limits. With --annotate a filter: it reads a stream of level ori or later and "
     "adds to each instruction what a scheduler needs "
-    "(attributes hz.*; docs/own-stage.md); --strip takes them away again."
+    "(attributes hz.*; docs/own-stage.md); --strip removes them again."
 )
 def run(
     what: Annotated[

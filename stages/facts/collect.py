@@ -12,7 +12,7 @@ from ir_format.hazards import load
 from ir_format.isa import facts, sregs
 from ir_format.isa.rowlang import Row, SlotSpec
 
-#: Of the JSON's shape. It grows when a key changes its meaning or goes; new keys leave it.
+#: Version of the JSON's shape. It grows when a key changes its meaning or is removed; new keys do not change it.
 FORMAT: Final = 1
 _LIMITS: Final = (
     "PARAM_MAX", "SHARED_MAX", "CONST_MAX", "WARP", "B_COUNT", "BARRIER_COUNT", "SCOREBOARDS", "REG_RESERVED",

@@ -1,4 +1,4 @@
-"""From an instruction to what it does: moves, memory, atomics, carries; the rest by table."""
+"""Maps an instruction to its action: moves, memory, atomics, carries; pure operations come from a table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 import stages.interpret.convert
-import stages.interpret.video  # noqa: F401  (both enter rows)
+import stages.interpret.video  # noqa: F401  (both add rows)
 from ir_format.ptx import Neg, Pair, Part, PtxInst, Reg, Sym, Vec
 from stages.interpret import alu, barriers, bulk, control, copies, tensor_memory, tensormap, warps
 from stages.interpret.atomics import atomic
@@ -25,7 +25,7 @@ Maker = Callable[[Code, Step, int], Action]
 
 
 def action(code: Code, step: Step, pc: int) -> Action:
-    """The action of an instruction.  Raises Unsupported."""
+    """The action of an instruction. Raises Unsupported."""
     inst = step.inst
     refuse_outside(inst.opcode, code.module.target)
     if inst.has("async") and inst.op in ("st", "red"):
@@ -109,7 +109,7 @@ def pure(code: Code, step: Step) -> Action:
 
 
 def _noting(to: Any, f: Format, pair: bool) -> Any:
-    """What writes a result whose NaNs the manual leaves open."""
+    """A writer for results whose NaNs the manual leaves open."""
     if not pair:
         return lambda m, v: to(m, m.nan(v, f))
     low = U64((1 << f.bits) - 1)
@@ -117,7 +117,7 @@ def _noting(to: Any, f: Format, pair: bool) -> Any:
 
 
 def _erring(to: Any, bound: Bound, f: Format, pair: bool) -> Any:
-    """What writes the result of an approximation."""
+    """A writer for the result of an approximation."""
     if not pair:
         return lambda m, v: to(m, m.approximate(v, bound, f))
     low = U64((1 << f.bits) - 1)
@@ -288,9 +288,9 @@ def mapa(code: Code, step: Step, pc: int) -> Action:
 
 
 def carry(code: Code, step: Step, pc: int) -> Action:
-    """add.cc, addc, sub.cc, subc, mad.cc, madc. The manual leaves open what the flag is after a subtraction (*borrow*)
-    for an addition and the other way round; ptxas's code for every mix has the adder's carry: a difference is a + ~b +
-    1, or a + ~b + flag, and 1 means that nothing was borrowed."""
+    """add.cc, addc, sub.cc, subc, mad.cc, madc. The manual leaves the flag open when an addition follows a subtraction
+    (*borrow*) or the reverse. ptxas's code for every mix uses the adder's carry: a difference is a + ~b + 1, or a + ~b
+    + flag, and 1 means no borrow."""
     inst = step.inst
     to = put(code.functions[step.function], inst.operands[0])
     sources = [get(code, step.function, x) for x in inst.operands[1:]]
@@ -331,7 +331,7 @@ def arith(code: Code, step: Step, pc: int) -> Action:
 
 
 def nothing(code: Code, step: Step, pc: int) -> Action:
-    """Instructions without a visible effect here."""
+    """Instructions that have no visible effect here."""
     return lambda m: None
 
 
@@ -347,7 +347,7 @@ def policy(code: Code, step: Step, pc: int) -> Action:
 
 
 def rank(code: Code, step: Step, pc: int) -> Action:
-    """getctarank: the rank in the cluster of the block whose shared memory an address lies in"""
+    """getctarank: the cluster rank of the block whose shared memory contains an address"""
     inst = step.inst
     to = put(code.functions[step.function], inst.operands[0])
     read = get(code, step.function, inst.operands[1])

@@ -1,4 +1,4 @@
-"""Integers, bits, logic, selection: see :mod:`stages.interpret.rows` for the conventions. Source of each row: the PTX
+"""Integers, bits, logic, selection: see :mod:`stages.interpret.rows` for the conventions. Each row follows the PTX
 ISA manual."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from stages.interpret.floats import F32, flush, is_nan
 from stages.interpret.rows import BITS, U64, Arr, Fn, Maker, bits_of, elementwise, mask, row, signed, typed, unsigned
 
 INTEGER: Final = frozenset(["u16", "s16", "u32", "s32", "u64", "s64", "u16x2", "s16x2", "u8x4", "s8x4"])
-#: Makers of mnemonics that also have float forms; :mod:`stages.interpret.fpu` chooses.
+#: Makers for mnemonics that also have float forms; :mod:`stages.interpret.fpu` chooses.
 INT: Final[dict[str, Maker]] = {}
 
 
@@ -77,7 +77,7 @@ def _add(inst: PtxInst) -> Fn:
 
 @row("clmad")
 def _clmad(inst: PtxInst) -> Fn:
-    """The product without carries, 127 bits, of which one half is taken."""
+    """The carry-less product of 127 bits, of which the instruction takes one half."""
 
     def product(a: Arr, b: Arr, c: Arr) -> Arr:
         low, high = np.zeros_like(a | b), np.zeros_like(a | b)
@@ -192,7 +192,7 @@ def _min(inst: PtxInst) -> Fn:
 
 
 def popcount(x: Arr) -> Arr:
-    """The number of ones of each uint64."""
+    """The number of set bits of each uint64."""
     x = x - ((x >> U64(1)) & U64(0x5555555555555555))
     x = (x & U64(0x3333333333333333)) + ((x >> U64(2)) & U64(0x3333333333333333))
     x = (x + (x >> U64(4))) & U64(0x0F0F0F0F0F0F0F0F)
@@ -200,7 +200,7 @@ def popcount(x: Arr) -> Arr:
 
 
 def bit_length(x: Arr) -> Arr:
-    """Position of the highest one plus one; 0 for 0."""
+    """Position of the highest set bit plus one; 0 for 0."""
     for k in (1, 2, 4, 8, 16, 32):
         x = x | (x >> U64(k))
     return popcount(x)
@@ -401,7 +401,7 @@ def _funnel(inst: PtxInst) -> Fn:
     return shift
 
 
-# Selectors of the special modes of prmt by the low two bits of c: one nibble a result byte, lowest first.
+# Selectors of the special modes of prmt by the low two bits of c: one nibble per result byte, lowest first.
 _PRMT: Final = {
     "f4e": (0x3210, 0x4321, 0x5432, 0x6543),
     "b4e": (0x5670, 0x6701, 0x7012, 0x0123),

@@ -48,7 +48,7 @@ def update(inst: PtxInst) -> tuple[Any, str]:
 
 
 def atomic(code: Code, step: Step, pc: int) -> Action:
-    """atom and red: one thread after the other where addresses meet"""
+    """atom and red: one thread at a time if addresses collide"""
     inst = step.inst
     f = code.functions[step.function]
     operands = list(inst.operands)

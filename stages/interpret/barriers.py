@@ -101,7 +101,7 @@ def _whole_warps(m: Machine, threads: Arr) -> bool:
 
 
 def _open(m: Machine, threads: Arr) -> None:
-    """Threads go on after a barrier."""
+    """Release threads from a barrier."""
     saved = (m.idx, m.act, m.frame, m.regs, m.base, m.depth)
     keys = m.key[threads].copy()
     values = m.bar_value[threads]
@@ -132,7 +132,7 @@ CLUSTER: Final = 1 << 20
 
 
 def _cluster_barrier(step: Step, pc: int) -> Action:
-    """barrier.cluster.arrive counts; wait holds until all threads of the cluster have arrived"""
+    """barrier.cluster.arrive counts; wait blocks until all threads of the cluster have arrived"""
     arrive = step.inst.has("arrive")
 
     def group_of(m: Machine, block: int) -> Arr:
@@ -173,7 +173,7 @@ def _cluster_barrier(step: Step, pc: int) -> Action:
 
 
 def release_all(m: Machine) -> bool:
-    """When nothing runs: whatever can go on."""
+    """When nothing runs: release whatever can run."""
     waiting = np.flatnonzero(m.status == WAIT)
     fired = bool(len(waiting)) and release_warps(m, waiting)
     blocks = np.unique(m.block_of[m.status == BARRIER])

@@ -1,5 +1,5 @@
-"""Bulk copies, and stores and reductions that arrive at a barrier object: all done at once (the manual lets them happen
-at any time before the wait)."""
+"""Bulk copies, and stores and reductions that arrive at a barrier object. All are done at once: the manual allows any
+time before the wait."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def arrived(m: Machine, step: Step, where: Arr, counts: Arr, threads: Arr, space
                 "undefined", "an mbarrier that was not initialised", step.inst.line, step.inst.opcode
             )
         state.tx -= int(count)
-        state.settle()
+        state.advance()
 
 
 def _bytes(m: Machine, space: str, a: int, size: int, thread: Arr, what: str) -> tuple[Any, slice]:
@@ -108,12 +108,12 @@ def bits(mask: int) -> list[int]:
 
 
 def in_block(m: Machine, a: int, rank: int) -> int:
-    """The same place in shared memory of another block of the cluster."""
+    """The same offset in shared memory of another block of the cluster."""
     return (a & (1 << RANK_SHIFT) - 1) | (rank + 1) << RANK_SHIFT
 
 
 def _reduction(inst: PtxInst) -> Any:
-    """Bytes of destination and source to bytes of the result, for a reducing copy."""
+    """A function from the bytes of destination and source to bytes of the result, for a reducing copy."""
     if not inst.has("reduce"):
         return None
     fn, type_ = update(inst)
@@ -162,7 +162,7 @@ def remote(code: Code, step: Step, pc: int) -> Action:
 
 
 def zeros(code: Code, step: Step, pc: int) -> Action:
-    """st.bulk: bytes of shared memory become zero"""
+    """st.bulk: set bytes of shared memory to zero"""
     inst = step.inst
     to = inst.operands[0]
     assert isinstance(to, Addr)

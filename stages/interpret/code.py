@@ -37,7 +37,7 @@ Action = Callable[["Machine"], "int | None"]
 
 @dataclass(slots=True)
 class Step:
-    """One instruction: what to do, its guard, whether it decides over the flow of control itself."""
+    """One instruction: its action, its guard, and whether it controls the flow itself."""
 
     inst: PtxInst
     function: int
@@ -46,13 +46,13 @@ class Step:
     control: bool = False
 
 
-#: Bytes kept in a frame for an argument list without a size, `.param .b8 list[]`.
+#: Bytes reserved in a frame for an argument list without a size, `.param .b8 list[]`.
 VARIADIC: Final = 1024
 
 
 @dataclass(slots=True)
 class Place:
-    """Where a symbol lies: a space (local: offset in the frame) and an offset; `func` for a function."""
+    """The address of a symbol: a space (local: offset in the frame) and an offset; `func` for a function."""
 
     space: str
     offset: int
@@ -61,7 +61,7 @@ class Place:
 
 @dataclass(slots=True)
 class FunctionCode:
-    """A function: its first step, places of its own symbols, frame size, register widths."""
+    """A function: its first step, addresses of its own symbols, frame size, register widths."""
 
     function: PtxFunction
     start: int
@@ -72,7 +72,7 @@ class FunctionCode:
 
 
 class Code:
-    """A unit made ready to run; instruction actions are compiled when first reached."""
+    """A unit prepared to run; an instruction's action is compiled when it is first reached."""
 
     def __init__(self, module: PtxModule, unit: PtxUnit) -> None:
         self.module = module
@@ -159,7 +159,7 @@ class Code:
         self.steps.append(Step(end, k))
 
     def place(self, function: int, name: str) -> Place:
-        """Where a symbol of a function lies."""
+        """The address of a function's symbol."""
         found = self.functions[function].places.get(name) or self.places.get(name)
         if found is None:
             raise Unsupported(f"symbol '{name}'")
@@ -197,7 +197,7 @@ CONTROL: Final = frozenset(
 
 
 def get(code: Code, function: int, x: Operand) -> Get:
-    """What reads an operand: a function from the machine to uint64 values of the active threads (or one value)."""
+    """A reader for an operand: a function from the machine to uint64 values of the active threads (or one value)."""
     if isinstance(x, Reg):
         i = x.index
         return lambda m: np.asarray(m.regs[i][m.act])
@@ -232,7 +232,7 @@ def symbol(code: Code, function: int, name: str, offset: int) -> Get:
 
 
 def space_of(code: Code, function: int, x: Addr, inst: PtxInst) -> str:
-    """The space of a memory operand: the instruction's, a parameter's real one, or generic."""
+    """The space of a memory operand: the instruction's, a parameter's actual one, or generic."""
     for m in inst.mods:
         word = m.split("::")[0]
         if word in ("global", "shared", "local", "const"):
@@ -248,7 +248,7 @@ def space_of(code: Code, function: int, x: Addr, inst: PtxInst) -> str:
 
 
 def address(code: Code, function: int, x: Addr) -> Get:
-    """The address that a memory operand means."""
+    """The address of an address operand."""
     if isinstance(x.base, Sym):
         return symbol(code, function, x.base.name, x.base.offset + x.offset)
     base = get(code, function, x.base)
@@ -259,7 +259,7 @@ def address(code: Code, function: int, x: Addr) -> Get:
 
 
 def put(function: FunctionCode, x: Any) -> Callable[[Machine, Any], None]:
-    """What writes a destination of the active threads."""
+    """A writer for a destination, for the active threads."""
     if not isinstance(x, Reg):
         return lambda m, v: None
     i, width = x.index, function.widths[x.index]
@@ -277,5 +277,5 @@ def put(function: FunctionCode, x: Any) -> Callable[[Machine, Any], None]:
 
 
 def generic(space: str, value: Arr) -> Arr:
-    """An address of a space as a generic one."""
+    """An address of a space, as a generic address."""
     return value if space == "global" else value | U64(WINDOWS[space] << 32)

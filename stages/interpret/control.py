@@ -134,7 +134,7 @@ def call(code: Code, step: Step, pc: int) -> Action:
 
 
 def _elements(formals: Sequence[PtxParam], actuals: Sequence[Operand]) -> Iterator[tuple[PtxParam, Operand]]:
-    """Parameters and what is passed for them; registers of vector types element by element."""
+    """Parameters and their arguments; registers of vector types element by element."""
     for formal, actual in zip(formals, actuals, strict=False):
         if isinstance(actual, Vec) and formal.space == "reg" and formal.vec == len(actual.elems):
             size = formal.size // formal.vec
@@ -192,7 +192,7 @@ def _enter(m: Machine, code: Code, step: Step, pc: int, k: int, target: CallTarg
 
 
 def _system_call(code: Code, step: Step, name: str, target: CallTarget) -> Action:
-    """Functions of the driver: printf says nothing and returns 0."""
+    """Functions of the driver: printf prints nothing and returns 0."""
     if name != "vprintf":
         raise Unsupported(f"call of '{name}'")
     result = target.rets[0] if target.rets else None

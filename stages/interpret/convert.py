@@ -21,12 +21,12 @@ def _limits(type_: str) -> tuple[int, int]:
 
 
 def widen(x: Arr, type_: str) -> Arr:
-    """A result extended to 64 bits by its signedness: a wider destination register takes as much as it has."""
+    """A result extended to 64 bits by its signedness: a wider destination register takes as many bits as it has."""
     return bits_of(signed(x, BITS[type_]), 64) if type_[0] == "s" else x
 
 
 def int_to_int(x: Arr, source: str, dest: str, sat: bool) -> Arr:
-    """Cut, extend or clamp."""
+    """Truncate, extend or clamp."""
     v = typed(x, source)
     if not sat:
         return widen(bits_of(v, BITS[dest]), dest)
@@ -68,7 +68,7 @@ def int_to_float(x: Arr, source: str, f: Format, mode: str) -> Arr:
     if f is F64:
         plain = np.where(big, U64(0), m).astype(np.float64).view(U64)
         top = np.asarray(odd << U64(2))
-        # Up to 53 bits are exact; more are rounded by hand: 55 bits with two below the last place.
+        # Up to 53 bits are exact; more are rounded here: 55 bits with two below the last place.
         return (
             np.where(big, _round_big(m, negative, mode), plain) | np.where(negative, U64(1 << 63), U64(0))
             if top.size
@@ -94,7 +94,7 @@ def _round_big(m: Arr, negative: Arr, mode: str) -> Arr:
 def to_float(x: Arr, f: Format, inst: PtxInst, mode: str) -> Arr:
     """float64 values to bits with the modifiers of a conversion."""
     finite = inst.has("satfinite")
-    if inst.has("ftz") and f is F32:  # by the value, not by what it is rounded to (ptxas's code compares the f64)
+    if inst.has("ftz") and f is F32:  # by the value, not by its rounding (ptxas's code compares the f64)
         x = np.where(np.abs(x) < 2.0**-126, np.copysign(0.0, x), x)
     r = narrow(x, f, mode, finite)
     if finite and f.kind != "ieee" and f.kind != "e4m3":

@@ -14,7 +14,7 @@ from stages.interpret.rows import U64, Unsupported, unsigned
 
 
 def cp(code: Code, step: Step, pc: int) -> Action:
-    """cp.async: the copy is made at once (the manual lets it happen at any time before the wait)"""
+    """cp.async: the copy is made at once (the manual allows any time before the wait)"""
     inst = step.inst
     if "mbarrier" in inst.mods:
         return _copy_arrives(code, step, pc)
@@ -49,7 +49,7 @@ def cp(code: Code, step: Step, pc: int) -> Action:
         if len(some):
             a = np.broadcast_to(frm(m), threads.shape)[some]
             off = m.heap.offsets(a, 1, "copy")
-            aligned(off, size, "copy")  # the manual asks for it, however few bytes are read
+            aligned(off, size, "copy")  # the manual requires it, no matter how few bytes are read
             m.heap.offsets(a + (have[some] - 1).astype(U64), 1, "copy")
             span = np.arange(size)
             valid = span < have[some][:, None]
@@ -61,8 +61,8 @@ def cp(code: Code, step: Step, pc: int) -> Action:
 
 
 def _copy_arrives(code: Code, step: Step, pc: int) -> Action:
-    """cp.async.mbarrier.arrive: the copies are done, so it arrives; without .noinc it counts itself as one more
-    first."""
+    """cp.async.mbarrier.arrive: the copies are done, so it arrives; without .noinc it first adds itself to the pending
+    count."""
     inst = step.inst
     if not inst.has("noinc"):
         return lambda m: None

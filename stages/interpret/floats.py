@@ -1,8 +1,8 @@
 """Floating-point values as bit patterns in uint64 arrays; every result is rounded once, from an exact value.
 
 Narrow formats go through float64: a product of two floats of at most 26 bits is exact there, a sum is made exact by
-Knuth's two-sum, and an inexact value is rounded to odd (Boldo and Melquiond 2008), after which one more rounding to 51
-bits or fewer, in any mode, is the right one. Binary64 itself goes through Python's integers, element by element, where
+Knuth's two-sum, and an inexact value is rounded to odd (Boldo and Melquiond 2008); one more rounding to 51 bits or
+fewer, in any mode, is then correct. Binary64 itself goes through Python's integers, element by element, in cases where
 numpy does not round as asked.
 """
 
@@ -88,7 +88,7 @@ def decode(x: Arr, f: Format) -> Arr:
 
 
 def _up(mode: str, negative: Arr, low: Arr, rest: Arr, half: Arr) -> Arr:
-    """Whether to go to the next magnitude."""
+    """Whether to round to the next magnitude."""
     if mode == "rn":
         return np.asarray((rest > half) | ((rest == half) & (low & ONE != 0)))
     if mode == "rna":
@@ -99,7 +99,7 @@ def _up(mode: str, negative: Arr, low: Arr, rest: Arr, half: Arr) -> Arr:
 
 
 def narrow(x: Arr, f: Format, mode: str = "rn", satfinite: bool = False) -> Arr:
-    """float64 values (rounded to odd where inexact) to the bits of a narrower format."""
+    """float64 values (rounded to odd if inexact) as bits of a narrower format."""
     if f is F64:
         return np.where(np.isnan(x), U64(f.nan), u64(x))
     bits = u64(x)
@@ -145,7 +145,7 @@ def one_of(f: Format) -> U64:
 
 
 def relu(x: Arr, f: Format) -> Arr:
-    """Negative values become +0; NaN stays, canonical."""
+    """Negative values become +0; NaN stays, in canonical form."""
     nan = is_nan(x, f)
     return np.where(nan, U64(f.nan), np.where(x & U64(f.sign) != 0, U64(0), x))
 
@@ -167,7 +167,7 @@ def odd_sum(a: Arr, b: Arr) -> Arr:
 
 
 def _signed_zero(s: Arr, a: Arr, b: Arr, mode: str) -> Arr:
-    """A zero sum of unlike zeros or of opposite numbers is -0 when rounding down."""
+    """A zero sum of zeros of opposite sign or of opposite numbers is -0 when rounding down."""
     if mode != "rm":
         return s
     return np.where((s == 0) & (np.signbit(a) | np.signbit(b)), -0.0, s)
@@ -200,7 +200,7 @@ def fma(a: Arr, b: Arr, c: Arr, f: Format, mode: str = "rn") -> Arr:
 
 
 def _parts(x: Arr, f: Format) -> tuple[Arr, Arr]:
-    """Normalised significands (with `prec` bits) and exponents of the last place; of finite nonzero numbers."""
+    """Normalised significands (with `prec` bits) and exponents of the last place of finite nonzero numbers."""
     value = np.where(np.isfinite(x) & (x != 0), np.abs(x), 1.0)
     fraction, exponent = np.frexp(value)
     return (fraction * float(1 << f.prec)).astype(U64), exponent.astype(np.int64) - f.prec
@@ -248,7 +248,7 @@ def _split(x: int) -> tuple[int, int, int]:
 
 
 def pack64(negative: int, man: int, exp: int, sticky: bool, mode: str) -> int:
-    """The binary64 next to ``man * 2**exp`` (a little more if `sticky`) in a mode."""
+    """The binary64 nearest to ``man * 2**exp`` (plus a little if `sticky`) in a rounding mode."""
     sign = negative << 63
     if man == 0 and not sticky:
         return sign
@@ -325,7 +325,7 @@ def _sqrt64(mode: str, a: int) -> int:
 
 
 def _each(one: Callable[..., int], mode: str, *args: Arr) -> Arr:
-    """Apply a function of integers to every element; NaN results become the canonical one."""
+    """Apply a function of integers to every element; NaN results become the canonical NaN."""
     arrays = np.broadcast_arrays(*args)
     flat = [one(mode, *map(int, row)) for row in zip(*[x.ravel() for x in arrays], strict=True)]
     out = np.array(flat, U64).reshape(arrays[0].shape)

@@ -1,6 +1,6 @@
 """Floating-point arithmetic and comparisons: see :mod:`stages.interpret.rows`.
 
-Approximations are computed in float64 and rounded; :data:`BOUNDS` holds the errors that the PTX manual allows them.
+Approximations are computed in float64 and rounded; :data:`BOUNDS` has the errors that the PTX manual allows.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from stages.interpret.rows import (
 
 
 class Bound(NamedTuple):
-    """The error allowed: relative, absolute, units in the last place; one of them must hold. Source: the PTX manual,
-    unless `source` says otherwise."""
+    """The allowed error: relative, absolute, or units in the last place; one of them must be met. Source: the PTX
+    manual, unless `source` says otherwise."""
 
     rel: float = 0.0
     abs: float = 0.0
@@ -77,8 +77,8 @@ _DOUBLES: Final = frozenset(["add", "sub", "mul", "mad", "fma", "div", "min", "m
 
 
 def nans_left_open(inst: PtxInst) -> Format | None:
-    """The format of a result whose NaNs may have any payload and sign, by the manual: of double precision (which of the
-    operands' payloads, it does not say), and of neg and abs in every format. Other results are the canonical NaN."""
+    """The format of a result whose NaNs may have any payload and sign by the manual: double precision (it does not say
+    which operand's payload), and neg and abs in every format. Other results are the canonical NaN."""
     type_ = inst.types[0] if inst.types else ""
     if (inst.op in ("neg", "abs") or (type_ == "f64" and inst.op in _DOUBLES)) and type_.removesuffix("x2") in FORMATS:
         return format_of(type_)
@@ -86,7 +86,7 @@ def nans_left_open(inst: PtxInst) -> Format | None:
 
 
 def _finish(inst: PtxInst, f: Format) -> Fn:
-    """What .ftz, .sat and .relu do to a result."""
+    """Apply .ftz, .sat and .relu to a result."""
     ftz, sat, clip = inst.has("ftz"), inst.has("sat"), inst.has("relu")
 
     def finish(r: Arr) -> Arr:
@@ -220,7 +220,7 @@ def _approx(fn: Any, inst: PtxInst) -> Fn:
 
 
 def _turns(fn: Any, inst: PtxInst) -> Fn:
-    """A function of an angle, given in turns of a circle with `.2pi`."""
+    """A function of an angle, which is in turns of a circle with `.2pi`."""
     return _approx((lambda x: fn(x * (2 * np.pi))) if inst.has("2pi") else fn, inst)
 
 

@@ -27,19 +27,19 @@ Arr = NDArray[Any]
 Arg: TypeAlias = "Arr | np.generic | bytes | int | tuple[bytes, dict[int, Arr]]"
 Dim3 = tuple[int, int, int]
 DEFAULT_LIMIT: Final = 20_000_000
-#: Threads that are run together at most (a block or a cluster always is).
+#: Most threads that run together (but always a whole block or cluster).
 TOGETHER: Final = 32768
 RECURSION_BYTES: Final = 16384
 
 
 class ParseError(Exception):
-    """The PTX has errors; the text holds the diagnostics."""
+    """The PTX has errors; the text has the diagnostics."""
 
 
 @dataclass(slots=True)
 class Result:
-    """What a launch did: steps (of groups of threads), and for each buffer the code index of the last store to every
-    byte, plus one, if asked for; whether there was a NaN whose payload the manual leaves open."""
+    """The result of a launch: steps (of groups of threads); for each buffer, if asked for, the code index of the last
+    store to every byte, plus one; whether there was a NaN whose payload the manual leaves open."""
 
     steps: int = 0
     writers: list[Arr | None] = field(default_factory=list)
@@ -51,7 +51,7 @@ def _diagnostics(found: Sequence[Diagnostic]) -> str:
 
 
 class Module:
-    """A parsed module.  Variables live as long as it does."""
+    """A parsed module. Variables live as long as it does."""
 
     def __init__(self, text: str, arch: str = "sm_90", name: str = "input.ptx") -> None:
         """Raises ParseError."""
@@ -66,7 +66,7 @@ class Module:
         self.reset()
 
     def reset(self) -> None:
-        """Give every module variable its initial value; those that no launch can have get none."""
+        """Give every module variable its initial value; variables that no launch can have get none."""
         for v in self.module.variables:
             if v.size > MOST:
                 continue
@@ -76,7 +76,7 @@ class Module:
             self.values[v.name] = data
 
     def set_global(self, name: str, value: Arr) -> None:
-        """Overwrite a module variable from its first byte.  Raises KeyError."""
+        """Overwrite a module variable from its first byte. Raises KeyError."""
         data = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
         self.values[name][: len(data)] = data
 
@@ -101,12 +101,11 @@ class Module:
     ) -> Result:
         """Run a kernel; arrays among `args` (and in records among them) are buffers, copied in and back.
 
-        `seed` draws the contents of what is undefined (registers, shared and local memory), see :class:`Filler`, and
-        how fast clocks go;
-        `shuffled`, where it is not 0, runs warps one by one in an order that it names (and with an odd number, of
-        threads that store to one place at once the first one wins, in place of the last); `track` notes who wrote what;
-        `other_nans` gives NaNs that the manual leaves open another payload; `errors`, where it is not 0, lets
-        approximations err. Raises InterpreterError.
+        `seed` draws the contents of undefined registers and memory, see :class:`Filler`, and the speed of clocks.
+        `shuffled`, if not 0, names an order in which warps run one by one (with an odd number, of threads that store to
+        one address at once the first one wins, not the last); `track` records who wrote what; `other_nans` gives NaNs
+        that the manual leaves open another payload; `errors`, if not 0, lets approximations err. Raises
+        InterpreterError.
         """
         code = self.codes.get(entry)
         if code is None:
@@ -268,7 +267,7 @@ def _cluster(extent: tuple[int, ...] | None) -> Dim3:
 
 
 def _stack(code: Code) -> int:
-    """Bytes of local memory a thread: every function once, more if it can recurse or allocate."""
+    """Bytes of local memory per thread: every function one time, more if it can recurse or allocate."""
     total = sum(f.frame for f in code.functions) + 64
     calls = [s.inst for s in code.steps if s.inst.op in ("call", "alloca")]
     direct = {

@@ -1,4 +1,4 @@
-"""Loads and stores, and where an access goes."""
+"""Loads and stores, and the memory that an access refers to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FULL: Final = 0xFFFFFFFF
 
 
 def resolve(m: Machine, space: str, a: Arr, size: int, what: str, threads: Arr) -> list[tuple[Any, Arr, Any]]:
-    """Where an access goes: (memory, checked byte offsets, which of the threads or all)."""
+    """The target of an access: (memory, checked byte offsets, which of the threads or all)."""
     a = np.broadcast_to(a, threads.shape)
     if space == "global":
         return [(m.heap, m.heap.offsets(a, size, what), slice(None))]
@@ -136,7 +136,7 @@ def store(code: Code, step: Step, pc: int) -> Action:
 
 
 def read_wide(x: Any) -> Any:
-    """What reads a 128-bit register."""
+    """A reader for a 128-bit register."""
     if not isinstance(x, Reg):
         raise Unsupported("a 128-bit constant")
     i = x.index

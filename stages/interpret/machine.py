@@ -1,8 +1,8 @@
-"""Threads of a launch, run together: one array element a thread, groups of threads at the same place one step at a
-time.
+"""Threads of a launch, run together: one array element per thread; groups of threads at the same instruction execute
+one step at a time.
 
-Of all groups that can run, the one deepest in calls and then lowest in the code runs first, until it meets another
-group; so threads reconverge. A group that runs long while others wait gives way, so that threads may wait for each
+Of all groups that can run, the one deepest in calls, and among these the lowest in the code, runs first until it meets
+another group, so threads reconverge. A group that runs long while others wait yields, so that threads can wait for each
 other.
 """
 
@@ -26,11 +26,11 @@ Arr = NDArray[Any]
 RUN, WAIT, BARRIER, DONE = 0, 1, 2, 3
 #: Steps of a group after which a waiting group gets its turn.
 PATIENCE: Final = 1000
-#: The same, once it has asked a barrier object in vain: enough to come back to the question.
+#: The same after the group has tested a barrier object in vain: enough to reach the test again.
 WAITING: Final = 8
 MAX_DEPTH: Final = 200
 LEVEL: Final = 1 << 32
-#: Negative quiet NaNs of which every part is unlike the canonical one's.
+#: Negative quiet NaNs that differ from the canonical one in every part.
 OTHER_NANS: Final[dict[Format, Any]] = {
     FORMATS[name]: U64(bits)
     for name, bits in (("f64", 0xFFFB_5A5A_4F1E_2D3C), ("f32", 0xFFDA_5A5A), ("f16", 0xFE5A), ("bf16", 0xFFDA))
@@ -38,8 +38,8 @@ OTHER_NANS: Final[dict[Format, Any]] = {
 
 
 class InterpreterError(Exception):
-    """The program did what it must not, or more than the limits allow. `line` is the PTX line, 0 if unknown; `kind` is
-    one of address, deadlock, limit, trap, unsupported, undefined, outside (a form that the manual does not have)."""
+    """The program did something forbidden, or exceeded a limit. `line` is the PTX line, 0 if unknown; `kind` is
+    one of address, deadlock, limit, trap, unsupported, undefined, outside (a form that is not in the manual)."""
 
     def __init__(self, kind: str, message: str, line: int = 0, opcode: str = "") -> None:
         where = f" (line {line}: {opcode})" if line else ""
@@ -51,7 +51,7 @@ class InterpreterError(Exception):
 
 @dataclass(slots=True)
 class Frame:
-    """Registers of one function at one call depth, for all threads; where they return to."""
+    """Registers of one function at one call depth, for all threads, with their return addresses."""
 
     regs: list[Arr]
     cc: Arr
@@ -96,7 +96,7 @@ class Machine:
     blocks: int
     limit: int
     action: Callable[[Code, Step, int], Action]  # from an instruction to what it does
-    release: Callable[[Machine], bool]  # lets threads go on whose partners at barriers have ended
+    release: Callable[[Machine], bool]  # releases threads whose partners at barriers have ended
     track: bool = False
     n: int = 0
     warps: int = 0
@@ -111,7 +111,7 @@ class Machine:
     bar_count: Arr = field(default_factory=lambda: np.zeros(0, np.int64))
     bar_value: Arr = field(default_factory=lambda: np.zeros(0, np.uint64))
     arrived: dict[tuple[int, int], int] = field(default_factory=dict)
-    barriers: dict[int, Any] = field(default_factory=dict)  # mbarrier objects by their place in shared memory
+    barriers: dict[int, Any] = field(default_factory=dict)  # mbarrier objects by their address in shared memory
     tensor: dict[int, Any] = field(default_factory=dict)  # tensor memory by block
     last: Arr = field(default_factory=lambda: np.zeros(0, np.int64))
     sp: Arr = field(default_factory=lambda: np.zeros(0, np.uint64))
@@ -128,19 +128,18 @@ class Machine:
     pc: int = 0
     executed: int = 0
     clock: int = 0
-    pace: int = 1  # ticks of the clock a step, and what it shows at first
+    pace: int = 1  # clock ticks per step, and the clock's first value
     started: int = 0
-    vain: bool = False  # a wait for a barrier object that is not over: others should go on
+    vain: bool = False  # a test of a barrier object failed: other groups should run
     tired: bool = False  # the last group used up its patience
     other_nans: bool = False  # NaNs that the manual leaves open get another payload
-    open_nans: bool = False  # there was one
-    beyond: Any = None  # angles of the sines under way that have no bound
-    errors: Any = None  # a generator: approximations err by as much as the manual allows them, in ways drawn from it
+    open_nans: bool = False  # there was such a NaN
+    beyond: Any = None  # angles of sines in progress for which the manual gives no bound
+    errors: Any = None  # a generator: approximations err by as much as the manual allows, in directions drawn from it
 
     def prepare(self, shuffled: int, filler: Filler) -> None:
-        """Lay out the threads; `shuffled`, where it is not 0, runs warps one by one in an order drawn from it instead
-        of together: 1 from the first to the last, 2 from the last to the first, so that of any two each has gone
-        first."""
+        """Lay out the threads. `shuffled`, if not 0, runs warps one by one instead of together, in an order drawn from
+        it: 1 from the first to the last, 2 from the last to the first, so that of any two each has been first."""
         g = self.geometry
         per = -(-g.threads // 32) * 32
         self.warps = per // 32
@@ -185,7 +184,7 @@ class Machine:
     # ------------------------------------------------------------------ running
 
     def run(self) -> None:
-        """Run all threads to their end.  Raises InterpreterError."""
+        """Run all threads to their end. Raises InterpreterError."""
         with np.errstate(all="ignore"):
             while True:
                 running = self.status == RUN
@@ -240,7 +239,7 @@ class Machine:
                                 off = idx[~taken]
                                 self.key[off] = level + pc + 1
                                 stop = min(stop, level + pc + 1)
-                                budget = min(budget, PATIENCE)  # somebody waits now
+                                budget = min(budget, PATIENCE)  # another group waits now
                                 idx = idx[taken]
                                 self.idx = self.act = whole = idx
                             else:
@@ -309,7 +308,7 @@ class Machine:
     # ------------------------------------------------------------------ waiting
 
     def _release(self) -> bool:
-        """Let waiting threads go on whose partners have ended."""
+        """Release waiting threads whose partners have ended."""
         return self.release(self)
 
     def write_wide(self, i: int, v: Any) -> None:
@@ -317,8 +316,8 @@ class Machine:
         self.regs[i][self.act] = v
 
     def nan(self, v: Arr, f: Format) -> Arr:
-        """Results of a format in which NaNs are left open by the manual: noted, and given other bits where `other_nans`
-        asks for them."""
+        """Results in a format whose NaNs the manual leaves open: recorded, and given other bits if `other_nans` is
+        set."""
         found = is_nan(v, f)
         if not found.any():
             return v
@@ -326,7 +325,7 @@ class Machine:
         return np.where(found, OTHER_NANS[f], v) if self.other_nans else v
 
     def approximate(self, v: Arr, bound: Bound, f: Format) -> Arr:
-        """Results of an approximation: where :attr:`errors` asks for it, others that the manual allows as well."""
+        """Results of an approximation: if :attr:`errors` is set, others that the manual allows as well."""
         if self.errors is None:
             return v
         x = decode(v, f)
@@ -340,7 +339,7 @@ class Machine:
         return np.where(fine, narrow(other, f), v)
 
     def far(self, v: Arr) -> Arr:
-        """Angles of a sine or cosine, for which the manual allows any result beyond 100 pi."""
+        """Record angles of a sine or cosine: beyond 100 pi the manual allows any result."""
         if self.errors is not None:
             self.beyond = np.abs(decode(v, FORMATS["f32"])) > 100 * np.pi
         return v

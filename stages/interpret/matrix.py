@@ -1,8 +1,8 @@
 """Products of matrices of a warp: mma.sync, dense, sparse and scaled.  Layouts: the PTX ISA manual.
 
-With g = lane / 4, t = lane % 4 and e elements in a register: A holds in register r the row g + 8 (r % 2) and columns t
-e + i + 4 e (r / 2); B in register r the rows t e + i + 4 e r of column g; C and D the rows g, g + 8 and columns 2 t, 2
-t + 1. How the hardware rounds inside of a sum is not documented: products are added in float64 here and rounded once
+With g = lane / 4, t = lane % 4 and e elements per register: register r of A has the row g + 8 (r % 2) and columns t e +
+i + 4 e (r / 2); register r of B the rows t e + i + 4 e r of column g; C and D the rows g, g + 8 and columns 2 t, 2 t +
+1. How the hardware rounds inside a sum is not documented: here products are added in float64 and rounded at the end
 (:func:`inexact` shows which results depend on that).
 """
 
@@ -37,7 +37,7 @@ def _elements(regs: list[Arr], width: int, count: int) -> Arr:
 
 
 def numbers(x: Arr, type_: str, nibbles: bool = False) -> Arr:
-    """Numbers of element bits: float64 or int64. 4- and 6-bit floats stand in bytes, unless `nibbles`: 4-bit ones in
+    """Numbers of element bits: float64 or int64. 4- and 6-bit floats are in bytes, unless `nibbles`: 4-bit ones are in
     bits 2 to 5 (documented)."""
     if type_ == "e2m1" and not nibbles:
         x = x >> U64(2)
@@ -53,11 +53,11 @@ def numbers(x: Arr, type_: str, nibbles: bool = False) -> Arr:
 
 @dataclass(frozen=True, slots=True)
 class Sparse:
-    """How metadata of a sparse A lies in the threads of a group of four (documented).
+    """Layout of the metadata of a sparse A in the threads of a group of four (documented).
 
-    ``threads`` hold it (1, 2 or 4, from ``first``); a word has the choices of 16 columns of rows g and g + 8
-    (``halves``), or of one row, g in even threads and g + 8 in odd ones. A choice of 2 bits tells of each stored
-    ``unit`` of elements where it stands in its chunk of ``chunk`` columns."""
+    ``threads`` of them have it (1, 2 or 4, from ``first``). A word has the choices of 16 columns of rows g and g + 8
+    (``halves``), or of one row, g in even threads and g + 8 in odd ones. A choice of 2 bits gives the position of each
+    stored ``unit`` of elements in its chunk of ``chunk`` columns."""
 
     threads: int
     first: int
@@ -80,7 +80,7 @@ def sparsity(shape: tuple[int, int, int], type_: str, selector: int) -> Sparse:
 
 
 def expanded(stored: Arr, meta: Arr, how: Sparse, type_: str) -> Arr:
-    """The dense A of (warps, rows, half of the columns) and metadata words of (warps, 32)."""
+    """The dense A from its stored half (warps, rows, half of the columns) and metadata words (warps, 32)."""
     warps, rows, half = stored.shape
     full = np.zeros((warps, rows, 2 * half), stored.dtype)
     words = meta.reshape(warps, 8, 4)
@@ -107,11 +107,11 @@ def expanded(stored: Arr, meta: Arr, how: Sparse, type_: str) -> Arr:
 
 
 def inexact(m: Machine, product: Arr, left: Arr, right: Arr) -> Arr:
-    """Sums of products of floats: where the machine's :attr:`errors` ask for it, others that the hardware may make.
+    """Sums of products of floats: if the machine's :attr:`errors` is set, other sums that the hardware may compute.
 
-    The manual says that sums are kept with at least single precision, and leaves order and rounding open. A term may
-    lose what lies 22 bits below the greatest one (a guess: 24 bits, less the bits that a sum of many terms needs), so
-    that sums whose terms cancel out may be small numbers instead. Nor does it say which sign a sum of nothing has."""
+    The manual says that sums have at least single precision, and leaves order and rounding open. A term may lose what
+    is 22 bits below the greatest term (a guess: 24 bits, less the bits that a sum of many terms needs), so a sum whose
+    terms cancel out may be a small number instead. The manual also leaves the sign of an empty sum open."""
     if m.errors is None or product.dtype != np.float64:
         return product
     with np.errstate(all="ignore"):
@@ -188,7 +188,7 @@ def mma(code: Code, step: Step, pc: int) -> Action:
 
 
 def _four(code: Code, step: Step, pc: int) -> Action:
-    """m8n8k4 of halves: four products at once, each by a quad and the one sixteen lanes on (documented)."""
+    """m8n8k4 of halves: four products at once, each by a quad and the quad sixteen lanes later (documented)."""
     inst = step.inst
     row_a, row_b = (x == "row" for x in inst.mods if x in ("row", "col"))
     td, tc = inst.types[0], inst.types[-1]
@@ -238,9 +238,9 @@ def _four(code: Code, step: Step, pc: int) -> Action:
 
 
 def _scales(code: Code, step: Step, operands: list[Any], depth: int) -> Any:
-    """Scaled products: blocks of columns of A, and of rows of B, each with a factor. A thread of the pair (A: `thread`
-    0 or 1 names the pair, even for row g, odd for g + 8) or of the group (B) holds the factors of its row or column,
-    bytes from `byte` up (documented).
+    """Scaled products: blocks of columns of A and of rows of B, each with a factor. One thread of the pair (A: `thread`
+    0 or 1 names the pair; the even thread for row g, the odd one for g + 8) or of the group (B) has the factors of its
+    row or column, bytes from `byte` up (documented).
     """
     inst = step.inst
     form = next(
@@ -291,7 +291,7 @@ def _types(inst: PtxInst) -> tuple[str, str, str, str]:
 def _accumulate(
     m: Machine, product: Arr, c: list[Arr], outs: list[Any], where: Arr, lane: Arr, tc: str, td: str, inst: PtxInst
 ) -> None:
-    """Add C and hand the results to the threads."""
+    """Add C and give the results to the threads."""
     per = 2 if td == "f16" else 1
     for k, out in enumerate(outs):
         word: Any = U64(0)
@@ -318,7 +318,7 @@ def _accumulate(
 def _accumulate64(
     m: Machine, left: Arr, right: Arr, c: list[Arr], outs: list[Any], where: Arr, lane: Arr, mode: str
 ) -> None:
-    """Doubles: one fused multiply-add after the other in the order of k (the order is not documented), each in the
+    """Doubles: one fused multiply-add after another in the order of k (the order is not documented), each in the
     rounding mode."""
     for place, out in enumerate(outs):
         row, col = lane // 4 + 8 * (place // 2), 2 * (lane % 4) + place % 2

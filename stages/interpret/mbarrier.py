@@ -1,4 +1,4 @@
-"""mbarrier objects: counts are kept beside the memory, whose contents are opaque to programs anyway."""
+"""mbarrier objects: counts are kept outside memory, whose contents are opaque to programs anyway."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from stages.interpret.rows import U64, Arr, Unsupported
 
 @dataclass(slots=True)
 class State:
-    """Arrivals expected in each phase, still pending in this one; bytes still to come; the number of the phase;
-    the layout that `init` asked for."""
+    """Arrivals expected in each phase, and those still pending in this one; bytes still to arrive; the number of the
+    phase; the layout that `init` asked for."""
 
     expected: int
     pending: int
@@ -25,8 +25,8 @@ class State:
     phase: int = 0
     layout: int = 0
 
-    def settle(self) -> None:
-        """Go to the next phase if this one is complete."""
+    def advance(self) -> None:
+        """Begin the next phase if this one is complete."""
         if self.pending == 0 and self.tx == 0:
             self.phase += 1
             self.pending = self.expected
@@ -104,14 +104,14 @@ def _one(m: Machine, step: Step, what: str, at: int, values: list[int], expect: 
         state.pending -= count
         if what == "arrive_drop":
             state.expected -= count
-        state.settle()
+        state.advance()
         return token
     if what == "expect_tx":
         state.tx += values[0]
         return 0
     if what == "complete_tx":
         state.tx -= values[0]
-        state.settle()
+        state.advance()
         return 0
     if what in ("test_wait", "try_wait"):
         if parity:

@@ -23,7 +23,7 @@ Warp = Callable[[Machine, Arr], None]
 
 
 def _wait(m: Machine, masks: Arr, pc: int) -> Arr:
-    """Threads arrive at a warp operation with their member masks; the threads that can go on now."""
+    """Threads arrive at a warp operation with their member masks; returns the threads that can continue."""
     idx = m.idx
     if len(idx) == int(np.count_nonzero(m.status != DONE)) and (masks == U64(FULL)).all():
         return idx
@@ -34,7 +34,7 @@ def _wait(m: Machine, masks: Arr, pc: int) -> Arr:
 
 
 def _ready(m: Machine, warps: Arr, key: int) -> Arr:
-    """Waiting threads at a place whose masks are complete, of some warps."""
+    """Waiting threads of some warps at an instruction, for which all threads of the mask have arrived."""
     lanes = warps[:, None] * 32 + np.arange(32)
     here = (m.status[lanes] == WAIT) & (m.key[lanes] == key)
     bits = np.uint64(1) << np.arange(32, dtype=U64)
@@ -72,7 +72,7 @@ PENDING: dict[tuple[int, int], Warp] = {}
 
 
 def _fire(m: Machine, ready: Arr, run: Warp, pc: int) -> None:
-    """Execute a warp operation of threads that waited, and let them go on."""
+    """Execute a warp operation for threads that waited, and release them."""
     if not len(ready):
         return
     key = int(m.key[ready[0]])
@@ -89,7 +89,7 @@ def _fire(m: Machine, ready: Arr, run: Warp, pc: int) -> None:
 
 
 def release_warps(m: Machine, ended: Arr) -> bool:
-    """After threads ended: others may have waited for them."""
+    """Threads have ended: release others that waited for them."""
     warps = np.unique(ended // 32)
     lanes = (warps[:, None] * 32 + np.arange(32)).ravel()
     waiting = lanes[m.status[lanes] == WAIT]
@@ -104,10 +104,10 @@ def release_warps(m: Machine, ended: Arr) -> bool:
 
 
 def spread(m: Machine, threads: Arr, v: Arr, together: bool = False, whole: bool = False) -> tuple[Arr, Arr, Arr]:
-    """Values of the given threads as rows of 32 lanes, which lanes are there, and each thread's row. Threads of a warp
-    that came with different member masks are rows of their own: each mask is an operation of its own; ``together``: one
-    row a warp whatever their masks; ``whole``: the operation wants all 32 threads, and what those
-    hold that are not there is undefined."""
+    """Values of the given threads as rows of 32 lanes, which lanes are present, and each thread's row. Threads of a
+    warp with different member masks are separate rows, because each mask is an operation of its own. ``together``: one
+    row per warp for any masks. ``whole``: the operation needs all 32 threads; the values of absent ones are
+    undefined."""
     v = np.broadcast_to(v, threads.shape)
     group = threads // 32
     if not together:

@@ -1,7 +1,7 @@
 """Memories of the interpreter: global, shared, local, const and kernel parameters, every access checked.
 
-Addresses of a space are offsets in it, except that global addresses are generic ones. A generic address whose upper
-word is one of :data:`WINDOWS` lies in that space.
+Addresses of a space are offsets in it, except that global addresses are generic. A generic address whose upper word is
+in :data:`WINDOWS` refers to that space.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ U64 = np.uint64
 GLOBAL_BASE: Final = 0x7F00_0000_0000
 WINDOWS: Final[dict[str, int]] = {"shared": 0x7F40, "local": 0x7F41, "const": 0x7F44, "kparam": 0x7F45}
 GUARD: Final = 256
-#: Bytes that one memory of a launch may have.
+#: Most bytes of one memory of a launch.
 MOST: Final = 1 << 29
 #: Shared addresses of other blocks of the cluster: rank + 1 from this bit up.
 RANK_SHIFT: Final = 24
@@ -27,7 +27,7 @@ _VIEWS: Final[dict[int, Any]] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.
 
 
 class MemoryFault(Exception):
-    """An access outside of every object, or misaligned; `thread` is the index among the accessing ones."""
+    """An access outside every object, or a misaligned one; `thread` is the index among the accessing threads."""
 
     def __init__(self, message: str, thread: int) -> None:
         super().__init__(message)
@@ -40,16 +40,16 @@ class TooMuch(Exception):
 
 
 def bounded(total: int, name: str) -> int:
-    """The size, if it is within bounds.  Raises TooMuch."""
+    """The size, if it is within bounds. Raises TooMuch."""
     if total > MOST:
         raise TooMuch(f"the launch needs {total} bytes of {name} memory, more than {MOST}")
     return total
 
 
 class Filler:
-    """Contents of what is undefined, by the seed modulo 8: random bits (0, 2); floats near one, of any width (1); NaNs
-    of any width, which no sum or product absorbs (3); zeros (4); integers below 32 of two, four or eight bytes (5, 6,
-    7), which compare either way with data of that size."""
+    """Undefined contents, by the seed modulo 8: random bits (0, 2); floats near one, of any width (1); NaNs of any
+    width, which no sum or product absorbs (3); zeros (4); integers below 32 of two, four or eight bytes (5, 6, 7), for
+    which comparisons with data of that size go either way."""
 
     __slots__ = ("rng", "seed")
 
@@ -77,11 +77,11 @@ class Bytes:
     __slots__ = ("backward", "data", "views", "writer")
 
     def __init__(self, data: Arr) -> None:
-        self.backward = False  # of threads that store to one place at once, the first one wins, not the last
+        self.backward = False  # of threads that store to one address at once, the first wins, not the last
         pad = -len(data) % 32 + 32
         self.data: Arr = np.concatenate([data, np.zeros(pad, np.uint8)])
         self.views: dict[int, Arr] = {size: self.data.view(kind) for size, kind in _VIEWS.items()}
-        self.writer: Arr | None = None  # for each byte, the code index of the last store plus one, where asked for
+        self.writer: Arr | None = None  # for each byte, the code index of the last store plus one, if asked for
 
     def load(self, at: Arr, size: int) -> Arr:
         """Values of 1, 2, 4 or 8 bytes at byte offsets (int64)."""
@@ -94,7 +94,7 @@ class Bytes:
         self.views[size][at // size] = np.asarray(values).astype(_VIEWS[size])
 
     def mark(self, at: Arr, size: int, pc: int) -> None:
-        """Note who wrote the bytes."""
+        """Record who wrote the bytes."""
         if self.writer is None:
             self.writer = np.zeros(len(self.data), np.int32)
         for k in range(size):
@@ -182,7 +182,7 @@ def aligned(off: Arr, size: int, what: str) -> None:
 
 
 def ranks(index: Arr) -> list[Arr]:
-    """Positions grouped so that no group has one index twice; equal indices stand in order."""
+    """Positions grouped so that no group has an index twice; equal indices stay in order."""
     order = np.argsort(index, kind="stable")
     sorted_index = index[order]
     first = np.ones(len(index), np.bool_)

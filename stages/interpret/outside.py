@@ -1,7 +1,7 @@
-"""Forms that ptxas takes and the PTX manual does not have: nothing says what they mean, so the interpreter refuses
-them.
+"""Forms that ptxas accepts but the PTX manual does not have. Their meaning is documented nowhere, so the interpreter
+refuses them.
 
-Read off the syntax and the target notes of the manual (PTX ISA 9.0).
+Taken from the syntax and the target notes of the manual (PTX ISA 9.0).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FORMS: Final = [
 
 
 def refuse_outside(opcode: str, target: str) -> None:
-    """Raises Outside for an opcode that the manual does not have on a target."""
+    """Raises Outside for an opcode that the manual does not have for a target."""
     number = int("".join([c for c in target if c.isdigit()]) or 0)
     for pattern, first, why in _FORMS:
         if (not first or number < first) and pattern.match(opcode):

@@ -1,8 +1,8 @@
-"""What evaluates an instruction without side effects: a table from mnemonic to maker.
+"""Evaluation of instructions without side effects: a table from mnemonic to maker.
 
-A maker looks at one instruction's modifiers and types and returns a function from source values to the result (or a
-tuple of results for several destinations). Values are uint64 arrays of bit patterns; sources come as they stand in the
-registers (a wider register than the type is cut here), predicates are 0 or 1.
+A maker looks at one instruction's modifiers and types and returns a function from source values to the result (or to a
+tuple of results for several destinations). Values are uint64 arrays of bit patterns. Sources come as they are in the
+registers (a register wider than the type is cut here); predicates are 0 or 1.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Unsupported(Exception):
 
 
 def row(*names: str) -> Callable[[Maker], Maker]:
-    """Enter a maker for mnemonics."""
+    """Register a maker for mnemonics."""
 
     def enter(maker: Maker) -> Maker:
         for name in names:
@@ -80,7 +80,7 @@ def rounding(inst: PtxInst) -> str:
 
 
 def format_of(type_: str) -> Format:
-    """The format of a float type, of its element for a packed one."""
+    """The format of a float type, or of the element of a packed type."""
     return FORMATS[type_.removesuffix("x2").removesuffix("x4")]
 
 

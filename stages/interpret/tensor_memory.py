@@ -1,7 +1,7 @@
 """tcgen05: tensor memory of a block, its allocation, products of one block, loads, stores, arrival. Layouts: the PTX
 ISA manual.
 
-Everything is done when it is issued. Not interpreted: pairs of blocks, block scales, sparse A, .ws, .ashift, sums of 16
+Everything happens at issue. Not interpreted: pairs of blocks, block scales, sparse A, .ws, .ashift, sums of 16
 bits, elements of 4 and 6 bits, cp and shift, loads of 16x64b, packed loads and stores.
 """
 
@@ -34,14 +34,14 @@ _PATTERN: Final = {0: 0, 2: 128, 4: 64, 6: 32}
 
 
 class Cells:
-    """Tensor memory of a block: cells of 32 bits, and the first column and number of columns of what is allocated."""
+    """Tensor memory of a block: cells of 32 bits, and the first column and number of columns of each allocation."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.words = rng.integers(0, 1 << 32, (_ROWS, _COLUMNS), dtype=np.uint64)
         self.taken: dict[int, int] = {}
 
     def find(self, n: int) -> int:
-        """The first of so many free columns, -1 if there are none."""
+        """The first of this many free columns, -1 if there are none."""
         for first in range(0, _COLUMNS - n + 1, 32):
             if all(first + n <= at or at + many <= first for at, many in self.taken.items()):
                 return first
@@ -79,7 +79,7 @@ def _allocate(code: Code, step: Step, pc: int) -> Action:
         where, n = (np.broadcast_to(x(m), threads.shape) for x in (read, count))
         for k in range(len(threads)):
             if k and threads[k] // 32 == threads[k - 1] // 32:
-                continue  # one of a warp
+                continue  # one thread of a warp
             cells = _cells(m, int(threads[k]))
             if not gives:
                 if cells.taken.pop(int(where[k]) & 0xFFFF, None) != int(n[k]):
@@ -99,7 +99,7 @@ def _allocate(code: Code, step: Step, pc: int) -> Action:
 
 
 def _element(d: int, outer: Arr, along: Arr, size: int, turned: bool) -> Arr:
-    """Addresses of the elements (outer, along K) of a matrix whose descriptor is d, of elements of so many bytes."""
+    """Addresses of the elements (outer, along K) of the matrix with descriptor d and elements of this many bytes."""
     start, lead, stride = ((d >> low & 0x3FFF) << 4 for low in (0, 16, 32))
     pattern = _PATTERN.get(d >> 61 & 7)
     if pattern is None or d >> 52 & 1:
@@ -138,7 +138,7 @@ class _Product:
         self.shift = operands[5].value if len(operands) > 5 and isinstance(operands[5], Imm) else 0
 
     def run(self, m: Machine) -> int | None:
-        """Each active thread starts one."""
+        """Each active thread starts one product."""
         threads = m.all[m.act]
         columns = [np.broadcast_to(r(m), threads.shape) for r in self.reads]
         for k, thread in enumerate(threads):
@@ -191,7 +191,7 @@ class _Product:
 
 
 def _commit(code: Code, step: Step, pc: int) -> Action:
-    """One arrival: all that was started is done"""
+    """One arrival: all work started before is done"""
     inst = step.inst
     to = inst.operands[0]
     if not isinstance(to, Addr) or inst.has("multicast::cluster") or inst.has("cta_group::2"):
@@ -207,7 +207,7 @@ def _commit(code: Code, step: Step, pc: int) -> Action:
                 if state is None:
                     raise InterpreterError("undefined", "no mbarrier there", inst.line, inst.opcode)
                 state.pending -= 1
-                state.settle()
+                state.advance()
         return None
 
     return run
@@ -217,7 +217,7 @@ def _commit(code: Code, step: Step, pc: int) -> Action:
 
 
 def _layout(inst: Any, count: int, split: int) -> tuple[Arr, Arr]:
-    """Row and column, from the address, of each register of each thread: (32, registers)."""
+    """Row and column, relative to the address, of each register of each thread: (32, registers)."""
     t, r = np.meshgrid(np.arange(32), np.arange(count), indexing="ij")
     if inst.has("32x32b"):
         return t, r

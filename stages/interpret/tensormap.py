@@ -1,7 +1,7 @@
 """Copies by a tensor map (cp.async.bulk.tensor, its reductions), tensormap.replace and tensormap.cp_fenceproxy.
 
-The contents of a map are opaque to PTX. Here they are those that the host side of this project makes (docs/judges.md):
-the fields that ``tensormap.replace`` writes stand where ptxas's code for it puts them.
+The contents of a map are opaque to PTX. This interpreter uses the maps that the host side of this project makes
+(docs/judges.md): the fields that ``tensormap.replace`` writes are where ptxas's code for it puts them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _int(data: Arr, at: int, size: int = 4) -> int:
 
 @dataclass(slots=True)
 class TensorMap:
-    """A map taken apart."""
+    """The fields of a map."""
 
     address: int
     type_: str
@@ -62,7 +62,7 @@ def parse(data: Arr) -> TensorMap:
     rank = (word >> 4 & 7) + 1
     number = word >> 7 & 15
     if word >> 16 & 1:
-        number += 4  # tf32: f32 with a bit
+        number += 4  # tf32: f32 with an extra bit
     if number >= len(_ELEMENTS) or rank > 5:
         raise Unsupported(f"a tensor map of element type {number} and {rank} dimensions")
     if word >> 11 & 3 or word >> 19 & 7:
@@ -107,8 +107,8 @@ def four_rows(t: TensorMap, start: list[int]) -> Arr:
 
 
 def pixels(t: TensorMap, start: list[int], offsets: list[int]) -> Arr:
-    """im2col: coordinates of the channels of pixels that follow each other in the bounding box, from the one given,
-    each moved by the offsets (documented)."""
+    """im2col: coordinates of the channels of consecutive pixels in the bounding box, from the given one, each moved by
+    the offsets (documented)."""
     space = len(t.extents) - 2
     out = []
     at = list(start[1:])
@@ -156,7 +156,7 @@ class Box:
         return np.asarray((values[:, None] >> width) & U64(0xFF)).astype(np.uint8).ravel()
 
     def store(self, m: Machine, data: Arr, fn: Any, pc: int) -> None:
-        """Bytes of shared memory go to the elements that exist."""
+        """Write bytes of shared memory to the elements that exist."""
         t = self.t
         width = (8 * np.arange(t.size)).astype(U64)
         values = np.bitwise_or.reduce(data.reshape(-1, t.size).astype(U64) << width, axis=1)[self.there]
@@ -183,7 +183,7 @@ class Box:
 
 
 def _map_operand(code: Code, step: Step, x: Any) -> tuple[Any, list[Any]]:
-    """What reads the address of a map, and its coordinates."""
+    """A reader for the address of a map, and for its coordinates."""
     if not isinstance(x, Bracket) or not isinstance(x.parts[0], Addr) or not isinstance(x.parts[1], Vec):
         raise Unsupported(step.inst.opcode)
     return address(code, step.function, x.parts[0]), [get(code, step.function, c) for c in x.parts[1].elems]
@@ -301,7 +301,7 @@ _FIELDS: Final = {
 
 
 def _field(inst: PtxInst, ordinal: int, value: int) -> list[tuple[int, int, int, int]]:
-    """(byte, low bit, bits, value) of what a replacement writes."""
+    """(byte, low bit, bits, value) of each field that a replacement writes."""
     for name, (at, low, width) in _FIELDS.items():
         if inst.has(name):
             return [(at, low, width, value)]
@@ -309,7 +309,7 @@ def _field(inst: PtxInst, ordinal: int, value: int) -> list[tuple[int, int, int,
         return [(0, 0, 64, value)]
     if inst.has("elemtype"):
         plain = value - 4 if value in (11, 12) else value - 2 if value > 12 else value
-        # the bit of tf32 is set for it and stays as it is for others (measured)
+        # tf32 sets the bit; other types leave it as it is (measured)
         return [(8, 7, 4, plain), *([(8, 16, 1, 1)] if value in (11, 12) else [])]
     if inst.has("global_dim"):
         return [(0x20 + 4 * ordinal, 0, 32, value - 1)]

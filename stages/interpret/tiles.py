@@ -147,7 +147,7 @@ def narrow_load(code: Code, step: Step, pc: int) -> Action:
         for k, out in enumerate(outs):
             word: Any = U64(0)
             for i in range(4):
-                if square:  # transposed: a thread holds four rows of a column
+                if square:  # transposed: a thread has four rows of a column
                     e = elements[where, k // 2, 4 * t + i, g + 8 * (k % 2)]
                 else:
                     e = elements[where, k, g, 4 * t + i]

@@ -1,7 +1,7 @@
 """Video instructions: see :mod:`stages.interpret.rows`.  Source: the PTX ISA manual.
 
-Selectors are applied to the sources here (the parser keeps them as :class:`ir_format.ptx.Part`); `machine` hands the
-whole registers over.
+Selectors are applied to the sources here (the parser keeps them as :class:`ir_format.ptx.Part`); `machine` passes
+whole registers.
 """
 
 from __future__ import annotations
@@ -57,9 +57,8 @@ def _core(inst: PtxInst) -> Any:
 
 
 def _wide(r: Arr) -> Arr:
-    """What saturation sees: the intermediate result has 34 bits (documented), so what a left shift moves beyond them is
-    lost. Without saturation the manual leaves open what becomes of those bits; a second operation sees them here
-    (measured: ptxas).
+    """The input of saturation: the intermediate result has 34 bits (documented), so a left shift loses the bits beyond.
+    Without saturation the manual leaves those bits open; here a second operation sees them (measured: ptxas).
     """
     return np.asarray(np.right_shift(np.left_shift(r, 30), 30))
 
@@ -75,7 +74,7 @@ def _scalar(inst: PtxInst) -> Fn:
     d_signed = dest[0] == "s"
 
     def combine(r: Arr, c: Arr) -> Arr:
-        """The second operation. The sign of the intermediate and of c is that of the destination (documented): compared
+        """The second operation. The intermediate and c have the sign of the destination (documented): compared
         without a sign, a negative intermediate is greater than every c."""
         w = signed(c, 32) if d_signed else unsigned(c, 32).astype(np.int64)
         if second == "add":
@@ -109,8 +108,8 @@ def _vmad(inst: PtxInst) -> Fn:
     product_negative = isinstance(inst.operands[1], Neg) != isinstance(inst.operands[2], Neg)
     c_negative = isinstance(inst.operands[3], Neg)
     # Documented: the result is signed if a source is or either summand is negated. For c the manual contradicts itself:
-    # its text says that c is like the product, its code extends c by sign wherever the result is signed, so too in
-    # (u32*u32) - u32. The code is followed, as everywhere here.
+    # its text says that c is like the product, its code sign-extends c whenever the result is signed, thus also in
+    # (u32*u32) - u32. The interpreter follows the code, as everywhere.
     is_signed = ta[0] == "s" or tb[0] == "s" or product_negative or c_negative
 
     def apply(a: Arr, b: Arr, c: Arr) -> Arr:

@@ -1,7 +1,7 @@
 """wgmma: products of 64 rows by the four warps of a group, with matrices in shared memory. Layouts: the PTX ISA manual.
 
-A product is made when it is issued: the manual lets it happen at any time until the wait, and forbids to touch what it
-reads and writes until then. Sums are made in float64 and rounded once (docs/judges.md).
+A product is computed at issue: the manual allows any time until the wait, and forbids touching what it reads and writes
+until then. Sums are computed in float64 and rounded at the end (docs/judges.md).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PATTERN: Final = (0, 128, 64, 32)
 
 @dataclass(frozen=True, slots=True)
 class _Matrix:
-    """A matrix descriptor taken apart."""
+    """The fields of a matrix descriptor."""
 
     start: int
     lead: int
@@ -38,7 +38,7 @@ class _Matrix:
 
     @classmethod
     def of(cls, x: int) -> _Matrix:
-        """The fields of 64 bits: addresses and offsets are stored without their four low bits."""
+        """The fields of the 64 bits: addresses and offsets are stored without their four low bits."""
         field = [(x >> low & 0x3FFF) * 16 for low in (0, 16, 32)]
         return cls(field[0], field[1], field[2], x >> 49 & 7, _PATTERN[x >> 62 & 3])
 
@@ -47,7 +47,7 @@ class _Matrix:
         N and of k ``along``."""
         unit = self.pattern or 16
         if major_k:
-            # Groups of eight rows; columns of 16 bytes, apart by the leading offset where nothing is swizzled.
+            # Groups of eight rows; columns of 16 bytes, which the leading offset separates if there is no swizzle.
             inside = along % 16 + along // 16 * (16 if self.pattern else self.lead)
             at = outer // 8 * self.stride + outer % 8 * unit + inside
         elif self.pattern:
@@ -142,7 +142,7 @@ class _Product:
             old = np.broadcast_to(self.sums[k](m), threads.shape)
             word: Any = U64(0)
             for i in range(per):
-                # of eight columns a thread has two of each of two rows (documented)
+                # a thread has two of every eight columns, in each of two rows (documented)
                 e = k * per + i
                 row, column = lane // 4 + 8 * (e // 2 % 2), 8 * (e // 4) + 2 * (lane % 4) + e % 2
                 total = product[where, row, column]
@@ -203,7 +203,7 @@ class _Product:
 
     @staticmethod
     def _value(bits: Arr, type_: str, sign: int) -> Arr:
-        """Numbers as float64, which holds the sums of integers exactly."""
+        """Numbers as float64, which represents the sums of integers exactly."""
         return (bits if type_ == "b1" else numbers(bits, type_)).astype(np.float64) * sign
 
 

@@ -17,7 +17,7 @@ Write = Callable[[Machine, Any], None]
 
 
 def _results(function: FunctionCode, dest: Any) -> tuple[Write, Write]:
-    """What writes the value and the predicate of ``d|p``; without a predicate nothing is written for it."""
+    """Writers for the value and the predicate of ``d|p``; an absent predicate is not written."""
     first, second = (dest.first, dest.second) if isinstance(dest, Pair) else (dest, None)
     return put(function, first), put(function, second)
 
@@ -174,7 +174,7 @@ def elect(code: Code, step: Step, pc: int) -> Action:
 
 
 def activemask(code: Code, step: Step, pc: int) -> Action:
-    """activemask: the threads that run together just now"""
+    """activemask: the threads that run together now"""
     to = put(code.functions[step.function], step.inst.operands[0])
 
     def run(m: Machine) -> int | None:

@@ -1,8 +1,8 @@
 """wmma: fragments loaded from, multiplied, and stored to matrices in memory.
 
-The layout of fragments is not documented, so any will do: elements follow one another in row-major order through the
-elements of a register, the registers of a thread, the threads of the warp; where fragments have more room than the
-matrix has elements, they repeat.
+The layout of fragments is not documented, so any layout is right. Here elements follow one another in row-major order
+through the elements of a register, the registers of a thread, the threads of the warp; if fragments have more room than
+the matrix has elements, the elements repeat.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def move(code: Code, step: Step, pc: int) -> Action:
 
 
 def _gather(m: Machine, threads: Arr, reads: list[Any], rows: int, cols: int, bits: int) -> Arr:
-    """The matrix that a warp's fragments hold: element bits (warps, rows, cols)."""
+    """The matrix in a warp's fragments: element bits (warps, rows, cols)."""
     per = max(32 // bits, 1)
     words = np.stack([spread(m, threads, r(m), whole=True)[0] for r in reads], axis=2)  # (warps, 32, registers)
     shifts = (np.arange(per) * bits).astype(U64)
@@ -134,7 +134,7 @@ def multiply(code: Code, step: Step, pc: int) -> Action:
         )
         if td == "f64":
             total = np.array(c)
-            for k in range(dims[2]):  # in the order of k, each step rounded (the order is not documented)
+            for k in range(dims[2]):  # in the order of k, rounded at each step (the order is not documented)
                 x, y = np.broadcast_arrays(a[:, :, k, None], b[:, None, k, :])
                 total = decode(
                     floats.fma(x.copy().view(U64), y.copy().view(U64), total.view(U64), FORMATS["f64"], mode),

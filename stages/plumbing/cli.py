@@ -29,7 +29,7 @@ def stage_app(stage: Stage) -> typer.Typer:
             Path | None, typer.Option("-o", "--output", help="output stream (default: standard output)")
         ] = None,
         stop_after: Annotated[str, typer.Option(help="run no pass after this one")] = "",
-        only: Annotated[str, typer.Option(help="run these optional passes only (comma list)")] = "",
+        only: Annotated[str, typer.Option(help="run only these optional passes (comma list)")] = "",
         skip: Annotated[str, typer.Option(help="do not run these passes (comma list)")] = "",
         start_after: Annotated[str, typer.Option(help="run no pass up to this one (the stream stopped there)")] = "",
         upto: Annotated[

@@ -15,7 +15,7 @@ app = new_app()
 
 
 @app.command(
-    help="Find the smallest PTX that still shows a fault: kernels, instructions, operands and declarations are taken "
+    help="Find the smallest PTX that still shows a fault: kernels, instructions, operands and declarations are removed "
     "out as long as the judge sees it. Judges: co-simulation with the PTX interpreter, or what the chain fails with; "
     "--crash; a command (--test); --same. Programs that read registers which nothing wrote are refused. "
     "Exit code 0: reduced, 1: the file does not show the fault, 2: bad input."
@@ -30,15 +30,17 @@ def run(
         ),
     ] = "",
     crash: Annotated[bool, typer.Option("--crash", help="the fault is that there is no cubin")] = False,
-    message: Annotated[str, typer.Option("--message", help="with --crash: what must be in the message")] = "",
+    message: Annotated[str, typer.Option("--message", help="with --crash: text that the message must contain")] = "",
     same: Annotated[
         bool, typer.Option("--same", help="the fault is that orias-bisect names the same stage and pass (slow)")
     ] = False,
     arch: Annotated[str, typer.Option("--arch", "-arch", help="architecture (otherwise the file's .target)")] = "",
     opt_level: Annotated[int, typer.Option("-O", min=0, max=3, help="optimization level")] = 3,
-    jobs: Annotated[int, typer.Option("-j", "--jobs", min=0, help="candidates judged at once (0: cores)")] = 0,
+    jobs: Annotated[
+        int, typer.Option("-j", "--jobs", min=0, help="candidates judged at once (0: number of cores)")
+    ] = 0,
     timeout: Annotated[float, typer.Option("--timeout", min=0.1, help="seconds for a judge")] = 20.0,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="say nothing on the way")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="print no progress")] = False,
 ) -> None:
     from ir_format.diag import OriasError
     from ir_format.model import AttrValue

@@ -17,7 +17,7 @@ from stages.plumbing.runner import Flags
 
 
 class Command:
-    """A shell command that is given the text's path, for `{}` or at its end: exit code 0 says that the fault is
+    """A shell command that gets the text's path, for `{}` or at its end: exit code 0 means that the fault is
     there."""
 
     def __init__(self, command: str, seconds: float) -> None:
@@ -30,8 +30,8 @@ class Command:
 
 
 class ByJudge:
-    """The fault is that a judge of `orias-bisect` finds the whole chain's cubin wrong. ``make``: a new chain, and a
-    judge that has seen nothing; None where the text gives no stream."""
+    """The fault: a judge of `orias-bisect` finds the whole chain's cubin wrong. ``make``: a new chain and a new judge;
+    None if the text gives no stream."""
 
     def __init__(self, make: Callable[[str], tuple[Chain, Judge] | None]) -> None:
         self.make = make
@@ -49,8 +49,8 @@ class ByJudge:
 
 
 class ByChain:
-    """Judges that compile the text. ``message``: of a failure that is looked for (None: co-simulation, or what the
-    first text fails with); ``culprit``: the same stage and pass as the first text's; ``given``, ``foreign``: as in
+    """Judges that compile the text. ``message``: of the failure searched for (None: co-simulation, or the first text's
+    failure); ``culprit``: the same stage and pass as the first text's; ``given``, ``foreign``: as in
     :class:`stages.bisect.chain.Chain`."""
 
     def __init__(
@@ -70,12 +70,12 @@ class ByChain:
         self.culprit = culprit
         self.seconds = seconds
         self.wanted = ""
-        self.part = ""  # the guilty part, where it can be left out
+        self.part = ""  # the guilty part, if it is optional
         self.first: Failure | None = None
         self.how = ""  # in which way co-simulation finds it wrong: another way is another fault
 
     def begin(self, text: str) -> str:
-        """Look at the text as it is; what is wrong with it, in words. Raises OriasError where nothing is."""
+        """Check the unchanged text; returns its fault in words. Raises OriasError if there is none."""
         import stages.check.cosim
         import stages.simulate  # noqa: F401 - here, so that no child imports it for itself
 
@@ -133,7 +133,7 @@ class ByChain:
         return "" if isinstance(got, Failure) else str(got)
 
     def _same(self, text: str) -> bool:
-        """Whether the chain is wrong from the guilty part on: with it, and not without it."""
+        """Whether the chain is wrong with the guilty part, and right without it."""
         chain = self._chain(text)
         if isinstance(chain, Failure):
             return False

@@ -1,4 +1,4 @@
-"""PTX as a tree that is cut: what can be taken out, and the text that is left."""
+"""PTX as a tree to cut: the parts that can be removed, and the text that remains."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ from ir_format.ptx import (
 from ir_format.ptx_types import TYPE_BITS
 from stages.check.ptx_uses import defined, jumps, mapped, registers, used, writes
 
-#: Instructions that a jump may skip for a guard to take its place.
+#: Most instructions that a jump may skip for a guard to replace it.
 _SKIPPED: Final = 4
-#: Functions with at most so many instructions are tried with the ends of loops, of so many comparisons.
+#: Functions with at most this many instructions are tried with final values of loop counters, of this many
+#: comparisons.
 _SMALL: Final = 24
 _COMPARED: Final = 2
 
 
 class Program:
-    """A parsed module. Raises OriasError for what is no PTX."""
+    """A parsed module. Raises OriasError for text that is no PTX."""
 
     def __init__(self, text: str, target: str) -> None:
         from stages.parse import parse_sources
@@ -46,11 +47,11 @@ class Program:
         self.units: list[PtxUnit] = got.units
 
     def functions(self) -> dict[str, PtxFunction]:
-        """The functions by name, each once."""
+        """The functions by name, without repetition."""
         return {f.name: f for u in self.units for f in u.functions}
 
     def text(self, only: Sequence[str] | None = None, changed: dict[str, PtxFunction] | None = None) -> str:
-        """The module as text, with these kernels only, and with other functions in the place of some."""
+        """The module as text, with only these kernels, and with some functions replaced."""
         from stages.parse.printer import print_module
 
         module, units = copy(self.module), []
@@ -64,8 +65,8 @@ class Program:
 
 
 def without(f: PtxFunction, start: int, end: int) -> Iterator[PtxFunction]:
-    """The function without some of its items, labels apart: as it is then (another place may write what is read), and
-    with a constant of its own for each register that is still read, where its value was made."""
+    """The function without some of its items, except labels: unchanged otherwise (another place may write what is
+    read), and with a constant for each register that is still read, where its value was computed."""
     gone = [x for x in f.body[start:end] if not isinstance(x, PtxLabel)]
     if not gone:
         return
@@ -88,7 +89,7 @@ def without(f: PtxFunction, start: int, end: int) -> Iterator[PtxFunction]:
 
 
 def constant(f: PtxFunction, register: int) -> PtxInst | None:
-    """An instruction that gives a register a value of its own."""
+    """An instruction that gives a register a constant of its own."""
     kind = f.regs[register].type
     n = register % 61 + 3
     if kind == "pred":
@@ -106,13 +107,13 @@ def constant(f: PtxFunction, register: int) -> PtxInst | None:
 
 
 def same(a: PtxInst, b: PtxInst) -> bool:
-    """Whether two instructions are one."""
+    """Whether two instructions are equal."""
     return (a.op, a.mods, repr(a.operands)) == (b.op, b.mods, repr(b.operands)) and b.guard is None
 
 
 def simplified(f: PtxFunction, at: int) -> Iterator[PtxFunction]:
-    """The function with one instruction made simpler: without its guard, with a constant in the place of a register, an
-    end of a variable in that of an address; gone, with its source in the place of its result; a jump over a few
+    """The function with one instruction made simpler: without its guard; with a constant instead of a register; with an
+    end of a variable instead of an address; removed, with its source instead of its result; a jump over a few
     instructions as their guard."""
     i = f.body[at]
     if not isinstance(i, PtxInst):
@@ -151,8 +152,8 @@ def simplified(f: PtxFunction, at: int) -> Iterator[PtxFunction]:
 
 
 def _bounds(f: PtxFunction) -> list[Imm]:
-    """What a counter holds in the last round of a loop: one less than the numbers that a small function compares
-    with, and these."""
+    """Values of a counter in the last iteration of a loop: one less than the numbers that a small function compares
+    with, and these numbers."""
     insts = [x for x in f.body if isinstance(x, PtxInst)]
     found = {o.value for x in insts if x.op == "setp" for o in x.operands if isinstance(o, Imm)}
     return [Imm(v) for n in sorted(found)[-_COMPARED:] for v in (n - 1, n)] if len(insts) <= _SMALL else []
@@ -171,7 +172,7 @@ def _with(f: PtxFunction, start: int, end: int, items: Sequence[Any]) -> PtxFunc
 
 
 def _guarded(f: PtxFunction, at: int) -> Iterator[PtxFunction]:
-    """In the place of a jump over a few instructions these, under its guard turned round."""
+    """Replace a jump over a few instructions by these instructions under the inverted guard."""
     jump = f.body[at]
     assert isinstance(jump, PtxInst) and jump.guard is not None
     (target,) = jumps(jump) or [-1]
@@ -188,7 +189,7 @@ def _guarded(f: PtxFunction, at: int) -> Iterator[PtxFunction]:
 
 
 def _forwarded(f: PtxFunction, at: int) -> Iterator[PtxFunction]:
-    """Without an instruction, one of its sources in the place of its result."""
+    """Remove an instruction and use one of its sources instead of its result."""
     i = f.body[at]
     assert isinstance(i, PtxInst)
     made = sorted(defined(i))
@@ -221,8 +222,8 @@ def _bits(kind: str) -> str:
     return kind if kind == "pred" else "".join(c for c in kind if c.isdigit())
 
 
-def tidied(f: PtxFunction) -> PtxFunction:
-    """The function without labels that nothing names, registers and variables that nothing uses."""
+def without_unused(f: PtxFunction) -> PtxFunction:
+    """The function without unused labels, registers and variables."""
     named = {n for x in f.body if isinstance(x, PtxInst) for n in jumps(x)}
     new = copy(f)
     body = [x for x in f.body if not isinstance(x, PtxLabel) or x.index in named]

@@ -1,9 +1,9 @@
-"""Delta debugging on the tree of a PTX module: kernels, then instructions in chunks that grow smaller, then operands,
-then declarations.
+"""Delta debugging on the tree of a PTX module: kernels, then instructions in shrinking chunks, then operands, then
+declarations.
 
-A candidate is taken if it is PTX, reads no register that nothing wrote (other than those that the given program reads
-so), and the judge still sees the fault. Several candidates are judged at once; the first of them in order is taken, so
-that the result does not depend on how many."""
+A candidate is accepted if it is PTX, reads no unwritten register (other than those that the given program reads so),
+and the judge still sees the fault. Several candidates are judged at once; the first of them in order is accepted, so
+the result does not depend on their number."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from copy import copy
 from ir_format.diag import OriasError
 from ir_format.ptx import PtxFunction
 from stages.check.ptx_uses import undefined
-from stages.reduce.program import Program, simplified, tidied, without
+from stages.reduce.program import Program, simplified, without, without_unused
 
 Judge = Callable[[str], bool]
 
 
 class Reducer:
-    """One reduction. ``judge``: whether a text still shows the fault; ``say``: told what was taken out."""
+    """One reduction. ``judge``: whether a text still shows the fault; ``say``: called with what was removed."""
 
     def __init__(
         self, text: str, target: str, judge: Judge, jobs: int = 1, say: Callable[[str], object] = print
@@ -40,7 +40,7 @@ class Reducer:
         return {f.regs[r].name for r in undefined(f)}
 
     def run(self) -> str:
-        """The smallest text found. Raises OriasError where the given one does not show the fault."""
+        """The smallest text found. Raises OriasError if the given one does not show the fault."""
         if not self._shows(self.text):
             raise OriasError("the program does not show the fault (as it is printed from its tree)")
         size = -1
@@ -94,7 +94,7 @@ class Reducer:
     # ------------------------------------------------------------ steps
 
     def _kernels(self) -> None:
-        """One kernel alone if that does it, else one fewer again and again."""
+        """One kernel alone if that suffices, else one fewer repeatedly."""
         names = list(self.program.module.entries)
         tries: Sequence[list[str]] = [[n] for n in names] if len(names) > 1 else []
         got = self._first(enumerate(self.program.text(only) for only in tries))
@@ -108,7 +108,7 @@ class Reducer:
                 self._take(text, f"without kernel {name}")
 
     def _bodies(self) -> None:
-        """Chunks of the instructions of each function, the last first: what is used goes after what uses it."""
+        """Chunks of the instructions of each function, the last first: a definition is removed after its uses."""
         for name in list(self.program.functions()):
             size = max(len(self._body(name)) // 2, 1)
             while size:
@@ -150,9 +150,9 @@ class Reducer:
                 yield at, self.program.text(None, {name: new})
 
     def _declarations(self) -> None:
-        """Labels, registers and variables that nothing uses, all at once; then parameters and module variables one by
+        """Unused labels, registers and variables, all at once; then parameters and module variables one by
         one."""
-        tidy = {name: tidied(f) for name, f in self.program.functions().items()}
+        tidy = {name: without_unused(f) for name, f in self.program.functions().items()}
         text = self.program.text(None, tidy)
         if text != self.text and self._shows(text):
             self._take(text, "declarations")

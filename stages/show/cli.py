@@ -13,7 +13,7 @@ from stages.plumbing.application import new_app
 
 
 class Format(StrEnum):
-    """What to make of the stream."""
+    """The output format."""
 
     text = "text"
     dot = "dot"
@@ -40,9 +40,9 @@ def run(
     streams: Annotated[list[Path], typer.Argument(help="streams; several make several columns of the HTML page")],
     format: Annotated[Format, typer.Option("--format", "-f", help="what to write")] = Format.text,
     unit: Annotated[str, typer.Option(help="only this unit")] = "",
-    read: Annotated[bool, typer.Option("--read", help="the other way: the text form back into a stream")] = False,
+    read: Annotated[bool, typer.Option("--read", help="the reverse: the text form back into a stream")] = False,
     like: Annotated[
-        Path | None, typer.Option("--like", help="with --read: a stream whose header and module record it gets")
+        Path | None, typer.Option("--like", help="with --read: a stream whose header and module record are copied")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="with --read: the stream (default: standard output)")

@@ -1,4 +1,4 @@
-"""Pictures of a unit: DOT for Graphviz, and one HTML page that needs no set-up."""
+"""Pictures of a unit: DOT for Graphviz, and one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ document.body.addEventListener('click', e => { const i = e.target.closest('.i');
 
 
 def page(columns: list[tuple[str, str, Unit | str]]) -> str:
-    """HTML with one column per (title, level, unit): the same unit after several stages, side by side. Of level `ptx`
-    there is text in place of a unit."""
+    """HTML with one column per (title, level, unit): the same unit after several stages, side by side. At level `ptx`
+    the column has text instead of a unit."""
     out = [f"<!doctype html><meta charset=utf-8><title>orias</title><style>{_STYLE}</style><body><div class=cols>"]
     for title, level, unit in columns:
         if isinstance(unit, str):

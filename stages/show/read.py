@@ -16,8 +16,8 @@ _TITLE: Final = re.compile(r"// (?P<source>.*) for (?P<target>sm_\w+), level (?P
 
 
 def from_text(text: str, like: bytes | None = None) -> bytes:
-    """A stream of the units in a text. ``like``: a stream whose header and module record it gets; without it the title
-    line says target and level, and the module has nothing but its units. Raises StreamError."""
+    """A stream of the units in a text. ``like``: a stream whose header and module record are copied; without it the
+    title line gives target and level, and the module has only its units. Raises StreamError."""
     units: list[Unit] = []
     level = ""
     for part in re.split(r'^(?=unit ")', text, flags=re.MULTILINE)[1:]:
@@ -43,11 +43,11 @@ def _around(text: str, like: bytes | None, units: list[Unit]) -> tuple[Header, M
         records = dict(r for r in wire.frames(io.BytesIO(like)) if r[0] != "unit")
         header = wire.header_from_wire(wire.unpack(records[wire.MAGIC]))
         if header.level == "ptx":
-            raise StreamError("a stream of level ptx is no model for another level")
+            raise StreamError("a stream of level ptx can't be used for another level")
         return header, wire.module_from_wire(wire.unpack(records["module"]))
     title = _TITLE.search(text)
     if title is None:
-        raise StreamError("ori text: neither a title line nor --like says for which target it is")
+        raise StreamError("ori text: neither a title line nor --like gives the target")
     header = Header(title["level"], title["target"], title["source"])
     made = [made.partition("-") for made in title["by"].split()]
     header.producers = [(name, version) for name, _, version in made]

@@ -44,7 +44,7 @@ def _load(path: str, frames: list[tuple[str, bytes]]) -> tuple[Header, list[Unit
             TypeError,
             ValueError,
             AttributeError,
-        ) as e:  # names of types, spaces and forms are looked up, and are none in a forged stream
+        ) as e:  # types, spaces and forms are looked up by name, and a forged stream may have unknown names
             raise StreamError(f"'{path}': a unit that is no PTX ({type(e).__name__}: {e})") from None
     return header, [wire.unit_from_wire(wire.unpack(d), header.level) for tag, d in frames if tag == "unit"], ""
 

@@ -231,7 +231,7 @@ def test_command_line_names_the_pass_that_makes_copies_of_a_loop(tmp_path: Path)
     assert (tmp_path / "kept" / "right.cubin").read_bytes() != (tmp_path / "kept" / "wrong.cubin").read_bytes()
     # The streams of the pair go on by hand: one stage of the chain reads them.
     again = CliRunner().invoke(app, [str(tmp_path / "kept" / "wrong.ori"), "--test", test, "-q"])
-    assert again.exit_code == 4 and "in the stream that was given" in again.output
+    assert again.exit_code == 4 and "in the given stream" in again.output
 
 
 @pytest.mark.parametrize(
