@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -15,7 +15,7 @@ from ir_format.target import target as find_target
 from stages.analysis import abi
 from stages.analysis.register_limits import FILE_SIZES, FIRST_UR, last_register, register_limit
 from stages.regalloc import spill
-from stages.regalloc.assign import ORDERS, Bank, Memory, assign, spread
+from stages.regalloc.assign import ORDERS, Bank, Memory, assign
 from stages.regalloc.coalescing import Group, Grouping, coalesce, hints_only
 from stages.regalloc.divergent_ranges import WARP_FILES, widen
 from stages.regalloc.finish import finish_function
@@ -185,17 +185,16 @@ def _check_copy(inst: Inst) -> None:
             raise CompileError(f"{inst.op} between registers of different widths", inst.line)
 
 
-def _bank(file: str, func: Function, job: Job) -> Bank:
-    if file == "M":
-        return Memory(MAX_SLOTS)
+def _preference(file: str, func: Function, job: Job) -> Sequence[int]:
+    """The registers of a file in the order in which they are given out."""
     if file == "R":
         numbers = [r for r in range(last_register(job.limit) + 1) if r != STACK_REG]
         if func.name in job.standard:  # registers that need no saving first
             numbers = [r for r in numbers if r not in CALLEE_SAVED] + [r for r in numbers if r in CALLEE_SAVED]
-        return Bank("R", numbers)
+        return numbers
     if file == "UR":
-        return Bank("UR", range(FIRST_UR, job.target.ur_count))
-    return Bank(file, range(FILE_SIZES[file]))
+        return range(FIRST_UR, job.target.ur_count)
+    return range(FILE_SIZES[file]) if file != "M" else range(MAX_SLOTS)
 
 
 def _ban(grouping: Grouping, job: Job) -> None:
@@ -252,7 +251,7 @@ def _assign_file(
     ranges = grouping.ranges
     fixed = [g for g in groups if g.fixed >= 0]
     free = [g for g in groups if g.fixed < 0]
-    order = _bank(file, func, job).order
+    order = _preference(file, func, job)
     peak = _peak(grouping, groups) if file != "M" else 0
     crowded = peak > len(order)
     if not crowded and _place_all(grouping, job, func, file, fixed, free, peak):
@@ -297,19 +296,24 @@ def _place_all(
     # No order needs fewer registers than the peak (R1 lies below the third register): keep the first that reaches it.
     least = peak + (peak > 1) if all(g.fixed == STACK_REG for g in fixed) else 0
     nearest: tuple[int, list[int]] | None = None
-    bank = _bank(file, func, job)
+    registers = _preference(file, func, job)
+    points = 2 * len(grouping.ranges.insts) + 2
+    bank: Bank | Memory = Memory(MAX_SLOTS)
 
     def attempt(order: list[Group]) -> list[Group]:
         nonlocal nearest, bank
-        bank = _bank(file, func, job)
-        _place_fixed(bank, fixed)
+        if file == "M":
+            bank = Memory(MAX_SLOTS)
+        else:
+            bank = Bank(file, registers, points)
+            _place_fixed(bank, fixed)
         lost = assign(grouping, bank, order)
         words = sum(g.width for g in lost)
         if lost and (nearest is None or words < nearest[0]):
             nearest = words, [g.base for g in free]
         return lost
 
-    best: tuple[int, list[int], Bank] | None = None
+    best: tuple[int, list[int], Bank | Memory] | None = None
     missed: list[Group] = []
     order: list[Group] = []
     for key in ORDERS:
@@ -326,8 +330,8 @@ def _place_all(
     if best is not None:
         for group, base in zip(free, best[1]):
             group.base = base
-        if file == "R":
-            spread(best[2], free, func.name not in job.standard)
+        if file == "R" and isinstance(best[2], Bank):
+            best[2].spread(free, func.name not in job.standard)
         return True
     for _ in range(RETRIES):
         first = {id(g) for g in missed}
@@ -350,10 +354,10 @@ def _place_fixed(bank: Bank, fixed: list[Group]) -> None:
         if bank.file == "R" and group.fixed == STACK_REG:
             continue
         for slot in range(group.width):
-            track = bank.track(group.fixed + slot)
-            if not track.is_free(group.segs[slot]):
+            if bank.taken.within(group.segs[slot]) >> group.fixed + slot & 1:
                 raise CompileError(f"Register {bank.file}{group.fixed + slot} is asked for twice at the same time")
-            track.take(group.segs[slot])
+            bank.used |= 1 << group.fixed + slot
+            bank.taken.take(group.fixed + slot, group.segs[slot])
 
 
 def _insufficient(func: Function, job: Job, ranges: Ranges, file: str = "R") -> CompileError:

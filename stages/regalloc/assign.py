@@ -1,14 +1,16 @@
-"""Assignment: give every group a base register, greedily, in order of priority. Each physical register is a list of
-taken segments."""
+"""Assignment: give every group a base register, greedily, in order of priority. Where registers are taken is a bitset
+over the registers for each point (:mod:`stages.regalloc.taken`), so that all bases are tried at once."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from ir_format.target import REG_CEILING
 from stages.regalloc.coalescing import Group, Grouping
 from stages.regalloc.live_ranges import Seg
+from stages.regalloc.taken import Taken
 
 #: The longest live range, in points, that may move. Chosen by estimated cycles: above 16, the results of long runs of
 #: loads take the registers of their addresses.
@@ -16,7 +18,7 @@ SHORT_LIFE: Final = 16
 
 
 class Track:
-    """The segments in which one physical register is taken, as parallel sorted lists."""
+    """The segments in which one stack slot is taken, as parallel sorted lists."""
 
     __slots__ = ("starts", "stops")
 
@@ -46,136 +48,160 @@ class Track:
             starts.insert(at, start)
             stops.insert(at, stop)
 
-    def release(self, segs: Iterable[Seg]) -> None:
-        """Undo :meth:`take` of segments that overlap no others."""
-        starts, stops = self.starts, self.stops
-        for start, _ in segs:
-            at = bisect_left(starts, start)
-            del starts[at], stops[at]
-
-    def free_at(self, start: int, stop: int) -> bool:
-        """Whether the register is free over [start, stop)."""
-        return self.is_free(((start, stop),))
-
 
 class Bank:
-    """The physical registers of one file in preference order."""
+    """The physical registers of one file in preference order, for a function of so many points."""
 
-    __slots__ = ("file", "order", "tracks", "usable")
+    __slots__ = ("_runs", "_top", "_usable", "file", "order", "taken", "used")
 
-    def __init__(self, file: str, order: Sequence[int]) -> None:
+    def __init__(self, file: str, order: Sequence[int], points: int) -> None:
         self.file = file
+        self.taken = Taken(points)
+        self.used = 0  # registers that groups have taken, as a bitset
+        self._set_order(order)
+
+    def _set_order(self, order: Sequence[int]) -> None:
         self.order = order
-        self.usable: Container[int] = order if isinstance(order, range) else frozenset(order)
-        self.tracks: dict[int, Track] = {}
+        self._runs: list[int] = []  # the registers as bitsets, each of a part of the order in which numbers ascend
+        last = 1 << 60
+        for number in order:
+            if number < last:
+                self._runs.append(0)
+            self._runs[-1] |= 1 << number
+            last = number
+        self._usable = sum(self._runs)
+        self._top = self._usable | ((1 << 256) - 1)  # a part of a group that is never alive may lie in these
 
-    def track(self, number: int) -> Track:
-        """The track of a register, created on demand."""
-        got = self.tracks.get(number)
-        if got is None:
-            got = self.tracks[number] = Track()
-        return got
+    def free(self, group: Group) -> int:
+        """The bases at which the group fits, as a bitset."""
+        segs, banned, usable = group.segs, group.banned, self._usable
+        found = usable
+        for slot in range(group.width):
+            if segs[slot]:
+                taken = self.taken.within(segs[slot])
+                if banned:
+                    taken |= banned[slot]
+                found &= (usable & ~taken) >> slot
+            elif slot:
+                found &= self._top >> slot
+        return found & _bases(group.floor, group.align, group.residue)
 
-
-class Memory(Bank):
-    """File M: 4-byte stack slots without limit, lowest first."""
-
-    __slots__ = ()
-
-    def __init__(self, most: int) -> None:
-        super().__init__("M", range(most))
-
-
-def fits(bank: Bank, group: Group, base: int) -> bool:
-    """Whether the group fits at ``base``."""
-    if base < group.floor or base % group.align != group.residue:
-        return False
-    usable, banned, segs, tracks = bank.usable, group.banned, group.segs, bank.tracks
-    for slot in range(group.width):
-        number = base + slot
-        if not segs[slot]:
-            if number not in usable and group.width > 1 and number > 255:
-                return False
-            continue
-        if number not in usable or (banned and banned[slot] >> number & 1):
-            return False
-        track = tracks.get(number)
-        if track is not None and not track.is_free(segs[slot]):
-            return False
-    return True
-
-
-def _first(bank: Bank, group: Group) -> int:
-    """The first base in the bank's order where the group fits, or -1. Most groups are one register wide: for them
-    :func:`fits` is inlined."""
-    if group.width != 1 or not group.segs[0]:
-        for base in bank.order:
-            if fits(bank, group, base):
-                return base
+    def first(self, found: int) -> int:
+        """The first of the registers of a bitset, -1 if it is empty."""
+        for run in self._runs:
+            some = found & run
+            if some:
+                return (some & -some).bit_length() - 1
         return -1
-    segs, tracks = group.segs[0], bank.tracks
-    floor, align, residue = group.floor, group.align, group.residue
-    banned = group.banned[0] if group.banned else 0
-    for base in bank.order:
-        if base < floor or base % align != residue or banned >> base & 1:
-            continue
-        track = tracks.get(base)
-        if track is None:
-            return base
-        starts, stops = track.starts, track.stops
-        count = len(starts)
-        for start, stop in segs:
-            at = bisect_right(starts, start)
-            if (at and stops[at - 1] > start) or (at < count and starts[at] < stop):
+
+    def put(self, group: Group, base: int) -> None:
+        """Place the group."""
+        group.base = base
+        for slot in range(group.width):
+            if group.segs[slot]:
+                self.used |= 1 << base + slot
+                self.taken.take(base + slot, group.segs[slot])
+
+    def place(self, group: Group, hints: Iterable[int]) -> bool:
+        """Place the group at one of ``hints`` or at the first base at which it fits."""
+        free = self.free(group)
+        for base in hints:
+            if base >= 0 and free >> base & 1:
                 break
         else:
-            return base
-    return -1
+            base = self.first(free)
+            if base < 0:
+                return False
+        self.put(group, base)
+        return True
+
+    def spread(self, groups: Sequence[Group], all_below: bool) -> None:
+        """Rotate short live ranges over the registers. A result then seldom has to wait for the readers of the previous
+        value of its register, so the scheduler can reorder more. The bank holds all groups of its file, ``groups`` are
+        those that may move. Only registers in use are taken (``all_below``: and those below them)."""
+        used = self.used.bit_length() - 1 if all_below else -1
+        self._set_order([r for r in self.order if self.used >> r & 1 or r <= used])
+        order, taken = self.order, self.taken
+        count = len(order)
+        index = {r: n for n, r in enumerate(order)}
+        turn = 0
+        for group in sorted([g for g in groups if g.width <= 2 and not g.hints], key=lambda g: g.start):
+            if max([segs[-1][1] for segs in group.segs if segs]) - group.start > SHORT_LIFE:
+                continue
+            old = group.base
+            for slot in range(group.width):
+                if group.segs[slot]:
+                    taken.release(old + slot, group.segs[slot])
+            base = self._first_from(turn, self.free(group))
+            if base < 0:
+                # Its old place is free, but begins with a register that nothing uses: the low half of the pair is never
+                # written.
+                self.put(group, old)
+                continue
+            self.put(group, base)
+            turn = (index[base] + group.width) % count
+
+    def _first_from(self, turn: int, found: int) -> int:
+        """The first of the registers of a bitset in an order that begins with the register at ``turn``."""
+        if not found:
+            return -1
+        number = self.order[turn]
+        runs = self._runs
+        at = next(n for n, run in enumerate(runs) if run >> number & 1)
+        below = (1 << number) - 1
+        for run in (runs[at] & ~below, *runs[at + 1 :], *runs[:at], runs[at] & below):
+            some = found & run
+            if some:
+                return (some & -some).bit_length() - 1
+        return -1
 
 
-def put(bank: Bank, group: Group, base: int) -> None:
-    """Place the group."""
-    group.base = base
-    for slot in range(group.width):
-        if group.segs[slot]:
-            bank.track(base + slot).take(group.segs[slot])
+_found_bases: Final[dict[tuple[int, int, int], int]] = {}
 
 
-def take_out(bank: Bank, group: Group) -> None:
-    """Undo :func:`put`."""
-    for slot in range(group.width):
-        if group.segs[slot]:
-            bank.track(group.base + slot).release(group.segs[slot])
+def _bases(floor: int, align: int, residue: int) -> int:
+    """The register numbers that may be a group's base, as a bitset."""
+    found = _found_bases.get((floor, align, residue))
+    if found is None:
+        found = sum([1 << n for n in range(residue, REG_CEILING + 1, align) if n >= floor])
+        _found_bases[floor, align, residue] = found
+    return found
 
 
-def spread(bank: Bank, groups: Sequence[Group], all_below: bool) -> None:
-    """Rotate short live ranges over the registers. A result then seldom has to wait for the readers of the previous
-    value of its register, so the scheduler can reorder more. ``bank`` holds all groups of its file, and ``groups``
-    those that may move. Only registers in use are taken (``all_below``: and those below them)."""
-    used = max(bank.tracks, default=-1) if all_below else -1
-    order = [r for r in bank.order if r in bank.tracks or r <= used]
-    count = len(order)
-    index = {r: n for n, r in enumerate(order)}
-    twice = order * 2
-    bank.usable = frozenset(order)
-    turn = 0
-    for group in sorted([g for g in groups if g.width <= 2 and not g.hints], key=lambda g: g.start):
-        if max([segs[-1][1] for segs in group.segs if segs]) - group.start > SHORT_LIFE:
-            continue
-        old = group.base
-        take_out(bank, group)
-        bank.order = twice[turn : turn + 8]  # enough for most
-        base = _first(bank, group)
-        if base < 0:
-            bank.order = twice[turn : turn + count]
-            base = _first(bank, group)
-        if base < 0:
-            # Its old place is free, but begins with a register that nothing uses: the low half of the pair is never
-            # written.
-            put(bank, group, old)
-            continue
-        put(bank, group, base)
-        turn = (index[base] + group.width) % count
+class Memory:
+    """File M: 4-byte stack slots, lowest first. There may be very many, most of them taken all the time: each has a
+    list of segments of its own."""
+
+    __slots__ = ("most", "tracks")
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.tracks: list[Track] = []
+
+    def _fits(self, group: Group, base: int) -> bool:
+        if base < group.floor or base % group.align != group.residue or base + group.width > self.most:
+            return False
+        tracks = self.tracks[base : base + group.width]
+        return all([not segs or track.is_free(segs) for track, segs in zip(tracks, group.segs, strict=False)])
+
+    def place(self, group: Group, hints: Iterable[int]) -> bool:
+        """Place the group at one of ``hints`` or at the first base at which it fits."""
+        for base in hints:
+            if base >= 0 and self._fits(group, base):
+                break
+        else:
+            base = group.residue
+            while not self._fits(group, base):
+                base += group.align
+                if base + group.width > self.most:
+                    return False
+        group.base = base
+        while len(self.tracks) < base + group.width:
+            self.tracks.append(Track())
+        for slot, segs in enumerate(group.segs):
+            if segs:
+                self.tracks[base + slot].take(segs)
+        return True
 
 
 def hinted(grouping: Grouping, group: Group) -> list[int]:
@@ -190,24 +216,11 @@ def hinted(grouping: Grouping, group: Group) -> list[int]:
     return found
 
 
-def assign(grouping: Grouping, bank: Bank, groups: Sequence[Group]) -> list[Group]:
+def assign(grouping: Grouping, bank: Bank | Memory, groups: Sequence[Group]) -> list[Group]:
     """Place ``groups`` in the given order. Returns those that found no register; their base is -1."""
-    failed: list[Group] = []
     for group in groups:
         group.base = -1
-    for group in groups:
-        base = -1
-        for candidate in hinted(grouping, group) if group.hints else ():
-            if candidate in bank.usable and fits(bank, group, candidate):
-                base = candidate
-                break
-        else:
-            base = _first(bank, group)
-        if base < 0:
-            failed.append(group)
-        else:
-            put(bank, group, base)
-    return failed
+    return [g for g in groups if not bank.place(g, hinted(grouping, g) if g.hints else ())]
 
 
 def _by_start(group: Group) -> tuple[int, int, int]:

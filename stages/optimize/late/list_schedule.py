@@ -35,8 +35,10 @@ _MARGIN: Final = 4
 _NEED: Final = 2
 #: Above this step values alive do not grow beyond what the program's own order needs (by trials: tiles of Triton's).
 _WIDE: Final = 80
-#: Registers that stay free below a limit that directives or options set.
+#: Registers that stay free below the limit, and that part of it: vectors need aligned places between others (tiles of
+#: 128 accumulators were spilled with 12 of 255 free, with 15 none was).
 _SPARE: Final = 8
+_SPARE_PART: Final = 12
 #: Registers below the limit where order is by what frees registers (guessed: vectors need room to be aligned).
 _TIGHT: Final = 16
 _PSEUDO: Final = {"COPY": ("alu", 2, 4), "PCOPY": ("alu", 2, 4), "UNDEF": ("none", 0, 0), "FENTRY": ("none", 0, 0)}
@@ -113,17 +115,18 @@ def _orders(body: _Body, steps: list[int], ends: int, most: int, late: bool) -> 
     """Ways to put a block in order: the one for the registers that it needs or that are free of charge, and where loads
     stay apart for lack of registers, those for some steps more."""
     need = max(ends, body.peak())
+    top = most - max(_SPARE, most // _SPARE_PART)
     room = next((n for n in steps if n >= need + _NEED), steps[-1])
     if room > _WIDE:
         room = min(room, need + _MARGIN)
     low = min(steps[0], room if late else need + _APART)
-    nodes, peak, end = _fitting(body, sorted({min(n - _MARGIN, most - _SPARE) for n in (low, room)}), most - _TIGHT)
+    nodes, peak, end = _fitting(body, sorted({min(n - _MARGIN, top) for n in (low, room)}), most - _TIGHT)
     out = [Order(room, end, nodes)]
     if not late or room > _WIDE:
         return out
     for step in [n for n in steps if n > room][:_MORE]:
         limit = min(step, most) - _MARGIN
-        if peak < room - 2 * _MARGIN or step > most - _SPARE:
+        if peak < room - 2 * _MARGIN or step > top:
             break
         nodes, peak, end = _fitting(body, [limit], most - _TIGHT)
         if end < out[-1].latency and peak <= limit:
