@@ -1,11 +1,11 @@
-"""Faults that orias once had, planted again, and whether `orias-bisect` names who it was.
+"""Faults that orias once had, planted again, and whether `orias-bisect` names the culprit.
 
     python -m tests.bisect.known [--only NAME ...] [--say]
 
-Each is a change to the text of one function of a stage, as it was before it was mended (or a fault of that kind in the
-function that is there today), and the program that showed it. The search knows nothing of it: the function's code is
-replaced, then it works as it does from the command line. Where no judge can see a fault (slow code, a convention that
-both sides of a call keep wrongly) there is a test command, as its finder would write it."""
+Each is a change to the text of one function of a stage, as it was before the fix (or a fault of that kind in the
+present function), and the program that showed it. The search knows nothing of it: the function's code is replaced, then
+the search works as from the command line. If no judge can see a fault (slow code, a convention that both sides of a
+call get wrong), there is a test command, as its finder would write it."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ SECONDS: Final = 60.0
 
 
 class Known:
-    """A fault. ``where``: `module:function` (or `module:Class.method`); ``changes``: pieces of its text, and what
-    stands there in the faulty one; ``input``: the program; ``words``: options of `orias`; ``test``: a command;
-    ``crash``: what the message of the failure holds, where failing is the fault."""
+    """A fault. ``where``: `module:function` (or `module:Class.method`); ``changes``: pieces of its text, and their
+    faulty replacements; ``input``: the program; ``words``: options of `orias`; ``test``: a command; ``crash``: text of
+    the failure's message, if the fault is a failure."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Known:
 
 
 def function_of(where: str) -> FunctionType:
-    """The function that `module:name` means."""
+    """The function that `module:name` names."""
     module, _, name = where.partition(":")
     got: object = importlib.import_module(module)
     for part in name.split("."):
@@ -82,7 +82,7 @@ def replanted(fault: Known) -> Iterator[None]:
 
 
 def counted(text: str, most: int) -> str:
-    """A test: at most so many lines of the disassembly have this."""
+    """A test: at most this many lines of the disassembly contain this."""
     return f"test $({PYTHON} -m stages.disasm {{}} | grep -c '{text}') -le {most}"
 
 

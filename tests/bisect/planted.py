@@ -1,12 +1,12 @@
-"""Faults planted in stages, and whether `orias-bisect` names who it was.
+"""Faults planted in stages, and whether `orias-bisect` names the culprit.
 
     python -m tests.bisect.planted [--each 10] [--seed 1] [--only optimize ...]
 
-A fault is drawn from what the stages have, by a seed: a pass of a stage's table (or `lower`'s translation, `elf`'s
-linking), a kind (wrong value, crash, hang, lost wait), and a change of the pass's result, chosen by the same seed
-among its instructions, control words or bytes. The search knows nothing of it: the rows of the chain are replaced
-before it begins, and it works as it does from the command line. Half of the changes to results of optional passes
-count as a rewrite. A change that no long co-simulation, no strict run and no static judge sees is drawn again."""
+A fault is drawn from the stages by a seed: a pass of a stage's table (or `lower`'s translation, `elf`'s linking), a
+kind (wrong value, crash, hang, lost wait), and a change of the pass's result, chosen by the same seed among its
+instructions, control words or bytes. The search knows nothing of it: the rows of the chain are replaced before it
+begins, and it works as from the command line. Half of the changes to results of optional passes count as a rewrite. A
+change that no long co-simulation, no strict run and no static judge sees is drawn again."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Fault:
         self.kind = pick(kinds or ([*usual, "wait", "wait", "wait"] if area == "schedule" else usual))
         rows = [s for s in MIDDLE if s.name == self.stage]
         self.names = [p.name for p in rows[0].passes()] if rows else []
-        if self.kind == "wait":  # of the passes behind which there are control words
+        if self.kind == "wait":  # of the passes after which there are control words
             self.names = self.names[[p.required for p in rows[0].passes()].index(True) :]
         self.name = pick(self.names) if self.names else ""
         self.counted = self.rng.random() < 0.5

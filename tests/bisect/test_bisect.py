@@ -66,13 +66,13 @@ def insts(unit: Unit) -> list[Inst]:
 
 
 def replace(unit: Unit, constant: int) -> None:
-    """Put the next constant in the place of one."""
+    """Replace one constant by the next."""
     for i in insts(unit):
         i.srcs = tuple([imm(constant + 1) if s == imm(constant) else s for s in i.srcs])
 
 
 def faulty(constant: int) -> Pass:
-    """A pass that makes three rewrites, of which the second puts another constant in the place of one."""
+    """A pass with three rewrites, the second of which replaces one constant by another."""
 
     def run(unit: Unit, ctx: Context) -> None:
         ctx.allow()
@@ -99,7 +99,7 @@ def test_a_rewrite_of_the_optimizer_is_found(monkeypatch: pytest.MonkeyPatch, at
     planted(monkeypatch, stages.optimize.passes, at, faulty(1234567))
     c, guilt = search()
     assert [str(p) for p in guilt.parts] == ["optimize: faulty"]
-    assert guilt.rewrite == guilt.of[0] + 2  # counted in the stage: behind the rewrites of the passes in front
+    assert guilt.rewrite == guilt.of[0] + 2  # counted in the stage: after the rewrites of earlier passes
     judge = Cosim(KERNEL, "sm_80", seeds=2)
     assert guilt.right is not None and guilt.wrong is not None
     right, wrong = c.make(guilt.right).cubin, c.make(guilt.wrong).cubin
@@ -133,7 +133,7 @@ def test_a_rewrite_of_the_scheduler_is_found(monkeypatch: pytest.MonkeyPatch, at
 
 
 def test_a_required_pass_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It can't be left out by a flag: that its fault goes without it shows who it is."""
+    """No flag can leave it out: the search sees that its fault disappears without it."""
     p = faulty(1234567)
     planted(monkeypatch, stages.optimize.passes, 0, Pass(p.name, p.run, required=True))
     _, guilt = search()
@@ -229,7 +229,7 @@ def test_command_line_names_the_pass_that_makes_copies_of_a_loop(tmp_path: Path)
     assert done.exit_code == 0, done.output
     assert "wrong from optimize: unroll on, rewrite " in done.output
     assert (tmp_path / "kept" / "right.cubin").read_bytes() != (tmp_path / "kept" / "wrong.cubin").read_bytes()
-    # The streams of the pair go on by hand: one stage of the chain reads them.
+    # Continue from the pair's streams: one stage of the chain reads them.
     again = CliRunner().invoke(app, [str(tmp_path / "kept" / "wrong.ori"), "--test", test, "-q"])
     assert again.exit_code == 4 and "in the given stream" in again.output
 
@@ -274,7 +274,7 @@ ret;
 
 @pytest.mark.parametrize("units", [1, 3])
 def test_printed_commands_make_the_same_bytes_with_any_number_of_jobs(tmp_path: Path, units: int) -> None:
-    """Rewrites are counted unit by unit: the driver may share the units out as it likes."""
+    """Rewrites are counted unit by unit, so the driver may distribute the units freely."""
     from orchestrator.__main__ import _run
 
     extra = [SECOND.replace("other", f"other{n}") for n in range(units - 1)]
@@ -349,7 +349,7 @@ def test_a_metric_is_printed_part_by_part(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("area", AREAS)
 def test_planted_faults_are_named(area: str) -> None:
-    """A sample of the campaign (`python -m tests.bisect.planted`): the first fault of the area that is seen at all."""
+    """A sample of the campaign (`python -m tests.bisect.planted`): the first fault of the area that any judge sees."""
     for seed in range(1, 9):
         fault = Fault(area, seed, kinds=("wait",) if area == "schedule" else ("value",))
         fault.kernel, fault.sm = "vadd", "sm_80"
@@ -363,7 +363,7 @@ def test_planted_faults_are_named(area: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "a predicate lost as a result",  # what lower left undefined shows as a fault of a later pass
+        "a predicate lost as a result",  # a word that lower left undefined shows as a fault of a later pass
         "arguments behind a large result",  # an object, which can't be executed
         "BSSY names its BSYNC",
     ],

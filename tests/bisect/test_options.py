@@ -1,5 +1,5 @@
-"""Options of `orias-bisect` and `orias-reduce`, as they are used: several culprits, parts left out, a page, a table, a
-folder for a bug report, another compiler."""
+"""Options of `orias-bisect` and `orias-reduce` in use: several culprits, disabled parts, a page, a table, a folder for
+a bug report, another compiler."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def spoil(monkeypatch: pytest.MonkeyPatch, *constants: int) -> None:
-    """Passes `spoil-N` that put another constant in the place of N."""
+    """Passes `spoil-N` that replace N by another constant."""
     for n in reversed(constants):
         p = faulty(n)
         planted(monkeypatch, stages.optimize.passes, 0, Pass(f"spoil-{n}", p.run, min_opt=1))
@@ -76,7 +76,7 @@ def test_parts_that_are_left_out(monkeypatch: pytest.MonkeyPatch, file: Path) ->
 
 
 def test_a_folder_for_a_bug_report(monkeypatch: pytest.MonkeyPatch, file: Path, tmp_path: Path) -> None:
-    """Everything is in it: values, both computations, the table, commands, a page with both streams, the reduced
+    """The folder has everything: values, both computations, the table, commands, a page with both streams, the reduced
     PTX."""
     spoil(monkeypatch, 1234567)
     folder = tmp_path / "report"
@@ -90,7 +90,7 @@ def test_a_folder_for_a_bug_report(monkeypatch: pytest.MonkeyPatch, file: Path, 
         "sm_80, ",
         "kernel: sums",
         "launch: seed 0",
-        "xor.b32 %r2, 5, 1234567;",  # what the manual asks for
+        "xor.b32 %r2, 5, 1234567;",  # what the manual requires
         "STG.E",  # what the cubin does
         f"right: orias {file}",
         "wrong: orias ",
@@ -108,7 +108,7 @@ def test_a_folder_for_a_bug_report(monkeypatch: pytest.MonkeyPatch, file: Path, 
 
 
 def test_reduction_to_the_same_culprit(monkeypatch: pytest.MonkeyPatch, file: Path, tmp_path: Path) -> None:
-    """Of two faults the one that is named first is kept."""
+    """Of two faults the first named one is kept."""
     spoil(monkeypatch, 1234567, 99)
     out = tmp_path / "reduced.ptx"
     done = CliRunner().invoke(reduce_app, [str(file), "--same", "-O", "1", "-j", "2", "-o", str(out)])
@@ -120,7 +120,7 @@ def test_reduction_to_the_same_culprit(monkeypatch: pytest.MonkeyPatch, file: Pa
 def test_another_compiler_is_accused_with_a_witness_alone(
     monkeypatch: pytest.MonkeyPatch, file: Path, tmp_path: Path
 ) -> None:
-    """A compiler that is wrong at -O3, then one that is wrong everywhere, then a second one beside it."""
+    """A compiler that is wrong at -O3, then one that is wrong everywhere, then a second one as witness."""
     wrong = ["-O3"]
 
     def compiles(program: Path, source: Path, arch: str, words: Sequence[str]) -> bytes:
@@ -143,7 +143,7 @@ def test_another_compiler_is_accused_with_a_witness_alone(
 
 
 def test_a_stage_that_copies_is_blamed(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`cat` in the place of the scheduler: the message names the command, what it wrote and what was expected."""
+    """`cat` as the scheduler: the message names the command, what it wrote and what was expected."""
     from orchestrator.__main__ import _run
 
     assert _run([str(file), "-arch", "sm_80", "--stage", "schedule=cat", "-o", os.devnull]) == 255

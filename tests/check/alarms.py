@@ -4,11 +4,11 @@ silent.
     python -m tests.check.alarms [--who ptxas|ours] [--judge schedule,strict] [--launches N] [--every N [--first K]]
     [--seconds S] [--budget S] [--journal FILE] PTX_OR_FOLDER...
 
-The target is the file's own. The strict simulator runs each kernel with launches made up as for co-simulation
-(:mod:`stages.check.launches`; those that the plain simulator runs to the end), with three draws of latencies (short,
-long, random); a hazard that it lists, or another result than the plain one's, is an alarm. Alarms are printed by their
-rule with an example; what no simulator can run is counted by its reason. ``--budget``: processor seconds of the
-simulator for a file; ``--journal``: a line of JSON a file, with which a run that was interrupted goes on.
+The target is the file's own. The strict simulator runs each kernel with launches generated as for co-simulation
+(:mod:`stages.check.launches`; those that end in the plain simulator), with three draws of latencies (short, long,
+random). A hazard that it lists, or a result other than the plain one's, is an alarm. Alarms are printed by rule with an
+example; launches that no simulator can run are counted by reason. ``--budget``: processor seconds of the simulator for
+a file; ``--journal``: a file with a line of JSON per PTX file, from which an interrupted run continues.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class Strict:
         self.alarms: Counter[str] = Counter()
         self.examples: dict[str, str] = {}
         self.idle: Counter[str] = Counter()
-        self.until = 1e18  # processor time at which no further launch is begun
+        self.until = 1e18  # processor time after which no launch begins
 
     def add(self, other: Strict) -> None:
-        """The counts of another file."""
+        """Add the counts of another file."""
         self.kernels += other.kernels
         self.launches += other.launches
         self.alarms += other.alarms
@@ -56,7 +56,7 @@ class Strict:
         self.examples = {**other.examples, **self.examples}
 
     def kernel(self, name: str, device: Any, module: Module, unit: PtxUnit, launches: int) -> None:
-        """One kernel: launches that the plain simulator ends, each in all draws."""
+        """One kernel: launches that end in the plain simulator, each in all draws."""
         done = 0
         why = "no launch"
         for shape, seed in [(s, k) for k in range(launches) for s in shapes(unit)[k % 2 : k % 2 + 1]]:
@@ -110,7 +110,7 @@ class Strict:
         self.examples.setdefault(key, text)
 
     def print(self) -> None:
-        """Alarms by rule, kernels that were not run by reason."""
+        """Print alarms by rule, and kernels that were not run by reason."""
         print(
             f"strict: {self.kernels} kernels, {self.launches} launches, "
             f"{sum(self.alarms.values())} alarms, {sum(self.idle.values())} kernels not run"
@@ -182,7 +182,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _told(journal: Path | None) -> dict[str, Strict]:
-    """What a journal has of the strict simulator, by file."""
+    """The journal's counts of the strict simulator, by file."""
     found = {}
     for line in journal.read_text().splitlines() if journal is not None and journal.exists() else ():
         row = json.loads(line)

@@ -1,4 +1,4 @@
-"""Cubins in which one instruction by which threads meet, wait or publish is missing, moved or wrong."""
+"""Cubins in which one synchronizing instruction (convergence, wait, fence) is missing, moved or wrong."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stages.disasm.listing import Decoded, decode_section
 from tests.check.schedule_mutants import replace
 from tests.oracle import NOP_WORD
 
-#: What is dropped and moved.
+#: Instructions to drop and to move.
 MEETING: Final = ("BAR", "BSSY", "BSYNC", "BREAK", "WARPSYNC", "MEMBAR", "FENCE", "CCTL", "BMOV")
 _MEMORY: Final = (
     "LDS",
@@ -41,7 +41,7 @@ _FAR: Final = 12
 
 
 class Change(NamedTuple):
-    """A mutant: ``kind``, section, place and the words that are put there, with a text for messages."""
+    """A mutant: ``kind``, section, place and the replacement words, with a text for messages."""
 
     kind: str
     section: int
@@ -86,8 +86,8 @@ def changes(cubin: Cubin, names: frozenset[str]) -> Iterator[Change]:
 
 
 def _moved(items: list[Decoded], n: int, inst: Inst) -> Iterator[tuple[str, tuple[tuple[int, int], ...]]]:
-    """The instruction behind the next access in its straight run, and in front of the last one. (BSSY names its own
-    place to nobody: it may move.)"""
+    """The instruction moved behind the next access in its basic block, and in front of the previous one. (BSSY may
+    move: nothing depends on its own address.)"""
     if inst.op in ("BMOV", "BSSY"):
         return
     for step, name in ((1, "later"), (-1, "earlier")):
@@ -105,7 +105,7 @@ def _moved(items: list[Decoded], n: int, inst: Inst) -> Iterator[tuple[str, tupl
             if any(
                 i.target == max(n, k) * WORD or i.target in range(min(n, k) * WORD + 1, max(n, k) * WORD) for i in items
             ):
-                break  # somebody comes in between
+                break  # another synchronizing instruction comes between
             if other.op in _MEMORY and not (other.op in _COLLECTIVE and inst.op in ("BAR", "MEMBAR", "FENCE", "CCTL")):
                 order = [*range(min(n, k), max(n, k) + 1)]
                 order = [*order[1:], order[0]] if step > 0 else [order[-1], *order[:-1]]

@@ -1,30 +1,30 @@
-"""How many mutants of convergence the judges find: barriers, convergence barriers, warp barriers and fences dropped,
-moved and made wrong.
+"""How many mutants of synchronization the judges find: barriers, convergence barriers, warp barriers and fences
+dropped, moved and altered.
 
     python -m tests.check.convergence_mutants [--sm 90] [--who ours|ptxas|both] [--count N] [--seed N] [--set
     own,kernels] [--seconds S] [--progress] [NAME ...]
 
-In our cubins and ptxas's, of the kernels of tests/check/convergence and those of tests/kernels in which threads meet.
-In turn: the convergence checker; the checker of records; values, a fault or a deadlock in
-the simulator's own order, with the race detector; the other orders of warps. A mutant is *apart* where a computed
-reason says that it changes nothing:
+The cubins are ours and ptxas's, of the kernels of tests/check/convergence and of those of tests/kernels that
+synchronize. Judges, in turn: the convergence checker; the checker of records; values, a fault or a deadlock in the
+simulator's own order, with the race detector; the other orders of warps. A mutant is *apart* if a computed reason says
+that it changes nothing:
 
 * ``never executed``: not in any launch;
-* ``always together``: a WARPSYNC, BSYNC or BREAK at which, in every order of warps, no thread ever waits (it may
-  still have to be there for data that no launch has);
-* ``one warp``: a barrier of a block that is one warp, all of whose threads are there together;
-* ``no data crosses``: a barrier of the whole block such that no word that is touched in front of it is touched behind
-  it by another warp, one of the two writing (moved: the access that it
-  passes touches none; in a kernel with fences, no word of any block, and nothing is written to global memory in front
-  of it), from a list of all accesses of the sound cubin (:mod:`convergence_trace`);
+* ``always together``: a WARPSYNC, BSYNC or BREAK at which, in every order of warps, no thread ever waits (data that no
+  launch has may still need it);
+* ``one warp``: a barrier of a block of one warp, all of whose threads reach it together;
+* ``no data crosses``: a barrier of the whole block where no word that is accessed before it is accessed after it by
+  another warp, with one of the two writing. (Moved: the access that it passes touches none; in a kernel with fences, no
+  word of any block, and nothing is written to global memory before it.) Computed from a list of all accesses of the
+  sound cubin (:mod:`convergence_trace`);
 * ``other threads``: moved past an access under the opposite guard;
-* ``same place for all``: another number of a barrier to which all threads of the block come at this instruction (the
+* ``same place for all``: another number for a barrier that all threads of the block reach at this instruction (the
   cubin declares that many barriers);
-* ``beside another``: a barrier or fence with no access between it and another one of its kind, in a straight run;
-* ``publishes nothing``: a MEMBAR at which no thread of the block has accesses that it has not fenced, or which no
-  strong write or atomic follows before the thread's next one (the acquiring half of a
-  fence is CCTL.IVALL's), and ``acquires nothing``: a CCTL.IVALL in front of which the thread has read nothing that
-  others write strongly since its last one, or behind which it loads nothing before the next one;
+* ``beside another``: a barrier or fence without an access between it and another of its kind, in a basic block;
+* ``publishes nothing``: a MEMBAR at which no thread of the block has accesses that it has not fenced, or that no strong
+  write or atomic follows before the thread's next one (CCTL.IVALL is the acquiring half of a fence); ``acquires
+  nothing``: a CCTL.IVALL before which the thread has, since its last one, read nothing that others write strongly, or
+  after which it loads nothing before the next one;
 * ``nothing to tell``: a fence between whose neighbours no thread writes what another one reads: dropping every fence
   of the kernel changes neither values nor races, in any order.
 """
@@ -60,7 +60,7 @@ from tests.check.convergence_changes import Change, changes
 from tests.check.convergence_trace import Trace, traced
 from tests.kernels.run import SETS, ptx_for, run_launch
 
-#: Orders of warps that are tried, with their seeds.
+#: Orders of warps to try, with their seeds.
 TRIES: Final = (*((order, 1) for order in ORDERS), ("random", 2))
 THREADS: Final = 1024
 _ACCESS: Final = (
@@ -81,7 +81,7 @@ _ACCESS: Final = (
     "LDSM",
     "STSM",
 )
-#: Runs a launch on a device: what is wrong, and the statistics.
+#: Runs a launch on a device; returns what is wrong, and the statistics.
 Run = Callable[..., tuple[str, Any]]
 
 
@@ -96,7 +96,7 @@ class Job(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """``caught``: by whom, or ""; ``apart``: why a survivor changes nothing, or ""."""
+    """``caught``: by which judge, or ""; ``apart``: why a survivor changes nothing, or ""."""
 
     caught: str
     apart: str
@@ -131,7 +131,7 @@ def _compiled(path: Path, sm: str, who: str) -> bytes | None:
 
 
 def jobs(sm: str, who: str, sets: Iterable[str], names: list[str]) -> Iterable[Job]:
-    """The kernels of the sets that have an instruction by which threads meet."""
+    """The kernels of the sets that have a synchronizing instruction."""
     number = int("".join(c for c in sm if c.isdigit()))
     if "own" in sets:
         for feature in (75, 80):
@@ -159,13 +159,13 @@ def jobs(sm: str, who: str, sets: Iterable[str], names: list[str]) -> Iterable[J
 
 
 class Meetings:
-    """Where threads have waited for others of their warp, by instruction number, over all runs inside :meth:`watch`."""
+    """Where threads waited for others of their warp, by instruction number, over all runs inside :meth:`watch`."""
 
     def __init__(self) -> None:
         self.waited: set[int] = set()
 
     def watch(self) -> Any:
-        """A context in which machines tell."""
+        """A context in which machines report waits."""
         plain = Machine.converge
 
         def converge(machine: Machine, bundle: Bundle, k: int) -> bool:
@@ -212,14 +212,14 @@ class Bench:
 
     @cached_property
     def acted(self) -> set[tuple[str, int]]:
-        """(function, offset) of what is executed for a thread."""
+        """(function, offset) of instructions executed by some thread."""
         out: set[tuple[str, int]] = set()
         for run in self.job.runs:
             out |= set(run(self.device, cycles=True)[1].cycles["acted"])
         return out
 
     def judge(self, change: Change) -> Verdict:
-        """Who finds a mutant; why nobody needs to."""
+        """Which judge finds a mutant; or why none needs to."""
         data = change.bytes(self.cubin)
         broken = read_cubin(data)
         part = broken._replace(sections=broken.sections[change.section : change.section + 1])
@@ -283,7 +283,7 @@ class Bench:
         return ""
 
     def _barrier(self, change: Change, address: int) -> str:
-        """Why a barrier of the block can be missing, or elsewhere, or another one."""
+        """Why a barrier of the block may be missing, moved or replaced."""
         if self.job.block <= 32:
             return "one warp"
         target = isa.target(self.cubin.sm)
@@ -360,7 +360,7 @@ class Bench:
         return "nothing to tell" if not self._without(op) else ""
 
     def _without(self, op: str) -> str:
-        """Who finds the kernel with all fences of a kind dropped."""
+        """Which judge finds the kernel with all fences of a kind dropped."""
         if op not in self._bare:
             every = [c for c in changes(self.cubin, frozenset((self.job.entry,))) if c.kind == f"{op} dropped"]
             words = tuple(w for c in every for w in c.words)
@@ -396,7 +396,7 @@ class Tally:
             self.survivors.append(f"{kind}: {text}")
 
     def table(self) -> str:
-        """All of it as text."""
+        """The whole table as text."""
         lines = [
             f"  {kind}: {self.caught[kind]} of {n - self.apart[kind]} (and {self.apart[kind]} apart)"
             for kind, n in sorted(self.made.items())
@@ -420,7 +420,7 @@ def run(
     say: bool = False,
     seconds: float = 1e9,
 ) -> Tally:
-    """Judge up to ``count`` mutants of each kind and kernel (0: all); no kernel is begun after ``seconds``."""
+    """Judge up to ``count`` mutants of each kind and kernel (0: all); no kernel begins after ``seconds``."""
     tally = Tally()
     began = time.monotonic()
     for job in jobs(sm, who, sets, names):

@@ -1,8 +1,8 @@
-"""Which data the two sides of a barrier of the block touch, from a run of the sound cubin: the reason why some
-barriers can be missed.
+"""Which data the two sides of a block barrier access, from a run of the sound cubin: the reason why some barriers are
+unnecessary.
 
-Written apart from the race detector: accesses are listed with the number of barriers that their block has passed, and
-compared afterwards.
+Written independently of the race detector: accesses are listed with the number of barriers that their block has passed,
+and compared afterwards.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Phase = tuple[int, int, int]
 
 
 class Trace(Races):
-    """Takes the race detector's place in a launch. ``accesses``: by phase, arrays of (instruction, warp, 4-byte word
-    with its memory, write, atomic)."""
+    """Replaces the race detector in a launch. ``accesses``: by phase, arrays of (instruction, warp, 4-byte word with
+    its memory, write, atomic)."""
 
     taken: list[Trace]
 
@@ -33,11 +33,11 @@ class Trace(Races):
         self.passed: dict[tuple[int, int], int] = {}
         self.closed: dict[
             Phase, set[int]
-        ] = {}  # the instructions at which the threads waited that passed from a phase to the next one
+        ] = {}  # the instructions at which threads waited when passing from a phase to the next
         self.view: View | None = None
         self.events: dict[
             tuple[int, int], list[Event]
-        ] = {}  # by set and block: what its threads do about fences, in turn
+        ] = {}  # by set and block: the fences and related actions of its threads, in order
         self.step = 0
         self.blocks: dict[int, int] = {}
         Trace.taken.append(self)
@@ -127,14 +127,14 @@ class Trace(Races):
     # --- questions ---
 
     def of(self, phase: Phase, pc: int = -1) -> Arr:
-        """Accesses of a phase (of one instruction)."""
+        """Accesses of a phase (or of one instruction in it)."""
         parts = self.accesses.get(phase)
         every = np.concatenate(parts) if parts else np.zeros((0, 6), np.int64)
         return every if pc < 0 else every[every[:, 0] == pc]
 
     def crosses(self, barrier: int) -> bool:
-        """Whether data go from one warp to another over a barrier, if all places that it alone divides are taken
-        together; True where that can't be said."""
+        """Whether data cross a barrier from one warp to another, if all places that only it separates are taken
+        together; True if that cannot be decided."""
         for (s, block, number), waited in self.closed.items():
             if barrier not in waited:
                 continue
@@ -149,7 +149,7 @@ class Trace(Races):
         return False
 
     def writes(self, barrier: int) -> bool:
-        """Whether anybody writes global memory in front of a barrier, behind the one before: a fence behind it could
+        """Whether any thread writes global memory before a barrier and after the previous one: a fence after it could
         publish that."""
         phases = [key for key, waited in self.closed.items() if barrier in waited]
         return any(((a := self.of(key))[:, 3] * (1 - a[:, 2] % 2)).any() for key in phases)
@@ -165,8 +165,8 @@ class Trace(Races):
         return False
 
     def alone(self, access: int, later: bool) -> bool:
-        """Whether no other warp of any block touches what an access touches, one of them writing, later (or before)
-        it in the run."""
+        """Whether, later (or earlier) in the run, no other warp of any block touches what an access touches, with one
+        of them writing."""
         every = np.concatenate([a for parts in self.accesses.values() for a in parts])
         blocks = np.concatenate(
             [np.full(len(a), key[0] << 10 | key[1]) for key, parts in self.accesses.items() for a in parts]
@@ -183,15 +183,15 @@ class Trace(Races):
         return True
 
     def event(self, block: int, what: str, lane: int, pc: int) -> None:
-        """Note what a thread does."""
+        """Record an action of a thread."""
         if what:
             self.events.setdefault((self.sets, block), []).append((what, lane, pc))
 
     def unused(self, fence: int, publishes: bool) -> bool:
-        """Whether nothing depends on a fence. A MEMBAR: at each time no thread of the block has accesses behind its
-        last MEMBAR, or none writes strongly before its own next one (any thread, once the
-        block has met). A CCTL.IVALL: at each time its thread (any thread, once the block has met) has heard nothing
-        since its last one, or it loads nothing before its next one."""
+        """Whether nothing depends on a fence. A MEMBAR: each time no thread of the block has accesses after its last
+        MEMBAR, or none writes strongly before its own next one (any thread, after a barrier of the block). A
+        CCTL.IVALL: each time its thread (any thread, after a barrier of the block) has heard nothing since its last
+        one, or loads nothing before its next one."""
         for events in self.events.values():
             open_: set[int] = set()
             heard: set[int] = set()
@@ -214,13 +214,13 @@ class Trace(Races):
         return True
 
 
-#: What is done, the lane (-1: the block meets), the instruction.
+#: The action, the lane (-1: a barrier of the block), the instruction.
 Event = tuple[str, int, int]
 
 
 def _used(events: list[Event], lane: int, end: str, wanted: tuple[str, ...]) -> bool:
-    """Whether what is wanted comes before the lane's next fence of the kind; of other lanes it counts once the block
-    has met."""
+    """Whether a wanted event comes before the lane's next fence of the kind; events of other lanes count after a
+    barrier of the block."""
     met = False
     for what, who, _ in events:
         met = met or what == "meet"
@@ -232,7 +232,7 @@ def _used(events: list[Event], lane: int, end: str, wanted: tuple[str, ...]) -> 
 
 
 def conflict(first: Arr, second: Arr) -> bool:
-    """Whether two warps touch a word, one of them writing, one from each list, not both by atomics."""
+    """Whether two warps touch a word, one from each list, one of them writing, not both by atomics."""
     if not len(first) or not len(second):
         return False
     common = np.intersect1d(first[:, 2], second[:, 2])

@@ -1,11 +1,10 @@
-"""Warp instructions that a launch issues, by the cubins of both compilers: lost reconvergence shows as many more of
+"""Warp instructions that a launch issues, in the cubins of both compilers: lost reconvergence shows as many more of
 them.
 
     python -m tests.check.executed [--sm 90] [--set own,kernels] [--above 1.5] [NAME ...]
 
-The simulator counts them (``Stats.instructions``: an instruction counts once for each group of a warp that executes
-it, whatever its guard says); exit code 1 where
-ours issues more than ``--above`` times those of ptxas.
+The simulator counts them (``Stats.instructions``: an instruction counts one time for each group of a warp that executes
+it, whatever its guard says). Exit code 1 if ours issues more than ``--above`` times as many as ptxas's.
 """
 
 from __future__ import annotations

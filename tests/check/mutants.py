@@ -3,10 +3,10 @@
     python -m tests.check.mutants [--sm 80] [--who ours|ptxas|both] [--judge schedule,strict,cosim,allocation] [--count
     N] [--seed S] [NAME ...]
 
-Kinds that break control words are judged by the schedule checker and by the strict simulator; kinds that change what is
-computed by co-simulation; faults of register allocation, planted in allocated units, by the allocation checker. Places
-are drawn from a seed, in our cubins and in ptxas's of the 16 kernels. Survivors are printed; those that an argument
-shows to change nothing are counted apart (the arguments stand in :mod:`tests.check.strict_mutants` and
+Kinds that break control words are judged by the schedule checker and the strict simulator; kinds that change the
+computation by co-simulation; faults of register allocation, planted in allocated units, by the allocation checker.
+Places are drawn from a seed, in our cubins and in ptxas's of the 16 kernels. Survivors are printed. Survivors that an
+argument shows to change nothing are counted apart (the arguments are in :mod:`tests.check.strict_mutants` and
 :mod:`tests.cosim.mutants`).
 """
 
@@ -33,9 +33,9 @@ from tests.kernels import cases
 from tests.kernels.run import ptx_for
 
 JUDGES = ("schedule", "strict", "cosim", "allocation")
-#: A kernel of its own for slots, as the others have none at any limit of registers; for co-simulation alone.
+#: A kernel with stack slots, as the others have none at any limit of registers; only for co-simulation.
 SPILLING = "spilling"
-#: Values that it needs twice, in other orders, and the registers that it gets.
+#: Values that it needs twice, in different orders, and its number of registers.
 LIVE, FEW_REGISTERS = 40, 24
 CONTROL_KINDS = ("stall raw", "stall waw", "wait result", "wait read", "index result", "index read", "reuse")
 
@@ -63,12 +63,12 @@ class Tally:
             self.survivors.append(f"{judge}: {kind}: {text}")
 
     def rate(self, judge: str) -> float:
-        """Caught among those that are not set apart; 1.0 for none."""
+        """Caught among those that are not apart; 1.0 for none."""
         made = sum(n - self.apart[key] for key, n in self.made.items() if key[0] == judge)
         return sum(n for key, n in self.caught.items() if key[0] == judge) / made if made else 1.0
 
     def table(self) -> str:
-        """One line a judge and kind."""
+        """One line per judge and kind."""
         out = [f"{'judge':10} {'kind':14} {'made':>5} {'apart':>5} {'caught':>6}  rate"]
         for key in sorted(self.made, key=lambda k: (JUDGES.index(k[0]), k[1])):
             left = self.made[key] - self.apart[key]
@@ -103,8 +103,7 @@ def describe(cubin: Cubin, mutant: Any) -> str:
 
 
 def cubin_of(name: str, sm: str, who: str, exact: bool) -> bytes | None:
-    """A kernel's cubin; ``exact``: for co-simulation, without fused multiplications. None where the compiler
-    refuses."""
+    """A kernel's cubin; ``exact``: for co-simulation, without fused multiply-add. None if the compiler refuses."""
     text = text_of(name, sm)
     few = exact and name == SPILLING
     if who == "ptxas":
@@ -119,7 +118,7 @@ def cubin_of(name: str, sm: str, who: str, exact: bool) -> bytes | None:
 
 
 def text_of(name: str, sm: str) -> str:
-    """The PTX of one of the kernels, or of the one that spills: sums of products of neighbours, then the same products
+    """The PTX of one of the kernels, or of the spilling one: sums of products of neighbours, then the same products
     with factors in another order."""
     if name != SPILLING:
         return ptx_for(cases.CASES[name], sm).read_text()
@@ -173,7 +172,7 @@ def control_words(
 
 
 def computations(tally: Tally, name: str, sm: str, who: str, count: int, rng: random.Random) -> None:
-    """Mutants of what one kernel computes, by co-simulation."""
+    """Mutants of one kernel's computation, by co-simulation."""
     data = cubin_of(name, sm, who, exact=True)
     if data is None:
         return
@@ -217,7 +216,7 @@ def run(
     say: bool = False,
     seconds: float = 1e9,
 ) -> Tally:
-    """Judge ``count`` mutants of each kind and kernel; no new kernel is begun after ``seconds``."""
+    """Judge ``count`` mutants of each kind and kernel; no kernel begins after ``seconds``."""
     tally = Tally()
     began = time.monotonic()
     for sm in sms:
@@ -257,7 +256,7 @@ def main(argv: list[str] | None = None) -> int:
         for who in sides:
             judges = tuple(
                 j for j in options.judge.split(",") if j != "allocation" or who == sides[0]
-            )  # (this one has no side)
+            )  # (this judge has no side)
             tally = run([sm], (who,), judges, names, options.count, options.seed, options.progress, options.seconds)
             for text in tally.survivors:
                 print(f"survives: {text}")

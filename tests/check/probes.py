@@ -1,5 +1,5 @@
-"""Small kernels whose control words by ptxas show what is enough: each stands for a kind of instructions that the
-schedule checker once found fault with.
+"""Small kernels for which ptxas's control words show what is enough. Each covers a kind of instructions that the
+schedule checker once reported wrongly.
 
 ``KINDS``: name -> (least SM, body). Parameters a (a pointer), c, d (numbers) are in %rd1, %r2, %r3; %r1 is the thread's
 number, s 1 KiB of shared memory.
@@ -20,21 +20,21 @@ KINDS: Final = {
     "acquire_atomic": (75,
     f"ld.global.u32 %r4,[%rd1]; atom.acquire.gpu.global.add.u32 %r5,[%rd1+4],3; ld.global.u32 %r6,[%rd1+8]; {_AFTER}"),
     "fence": (75, f"ld.global.u32 %r4,[%rd1]; fence.acq_rel.gpu; ld.global.u32 %r5,[%rd1+4]; mov.u32 %r6,0; {_AFTER}"),
-    # accesses behind operations on barrier objects
+    # accesses after operations on barrier objects
     "init_store": (90, "mbarrier.init.shared.b64 [s+512],4; st.shared.u32 [s+512],%r1;"),
     "init_load": (90, "mbarrier.init.shared.b64 [%r3],4; ld.shared.u32 %r4,[%r2]; st.global.u32 [%rd1+16],%r4;"),
     "arrive_store": (90,
     "mbarrier.arrive.shared.b64 %rd2,[s+512]; st.shared.u32 [s+64],%r1; st.global.u64 [%rd1+16],%rd2;"),
-    # stores in front of barriers
+    # stores before barriers
     "store_barrier": (75, """mov.u32 %r4,%tid.y; mov.u32 %r5,%tid.z;
 L: st.shared.v2.u32 [%r2],{%r4,%r5}; st.global.u32 [%rd1],%r4; barrier.sync 0; add.u32 %r4,%r4,4; xor.b32 %r5,%r5,%r4; \
 sub.u32 %r3,%r3,1; setp.ne.u32 %p1,%r3,0; @%p1 bra L;
 st.global.u32 [%rd1+8],%r5;"""),
-    # FP64 over what is read one cycle before
+    # FP64 over a register read one cycle before
     "double": (80,
         "ld.global.f64 %d1,[%rd1]; mov.b64 %rd2,%d1; setp.eq.s64 %p1,%rd2,-9223372036854775808; neg.f64 %d2,%d1; "
         "@%p1 add.f64 %d1,%d2,%d1; st.global.f64 [%rd1+8],%d1;"),
-    # many predicates kept in a register: P2R and R2P with masks
+    # many predicates saved in a register: P2R and R2P with masks
     "masks": (75,
     " ".join(f"setp.gt.u32 %p{k},%r2,{k};" for k in range(1,
     10)) + " bar.sync 0; " + " ".join(f"@%p{k} red.global.add.u32 [%rd1+{4 * k}],%r{k % 3 + 1};" for k in range(1,

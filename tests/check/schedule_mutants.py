@@ -1,9 +1,9 @@
 """Cubins with one broken control word, and how many of them the schedule checker finds.
 
-Two sorts. *Certain* mutants break a rule by construction: an adjacent pair brought nearer than its table cell, the only
-wait between an announced result (or read) and the instruction that needs it dropped, its counter renamed, an operand
-kept for reuse that is overwritten. *Random* ones change any stall, wait or counter; many of them break nothing, so
-their rate has no bar.
+Two sorts. *Certain* mutants break a rule by construction: an adjacent pair brought closer than its table cell; the only
+wait between a signalled result (or read) and the instruction that needs it dropped; its scoreboard renumbered; an
+operand kept for reuse that is overwritten. *Random* ones change any stall, wait or scoreboard; many of them break
+nothing, so their rate has no bar.
 
     python -m tests.check.schedule_mutants --sm 90 --count 200
 """
@@ -77,7 +77,7 @@ def _code(cubin: Cubin) -> Iterator[tuple[int, list[tuple[Inst, Access, Ctl]]]]:
 
 
 def certain(cubin: Cubin, rng: random.Random) -> list[Mutant]:
-    """Every place where a mutant surely breaks a rule, one value each."""
+    """Every place where a mutant surely breaks a rule, one value for each."""
     out: list[Mutant] = []
     h = hazards(cubin.sm)
     target = isa.target(cubin.sm)
@@ -108,13 +108,14 @@ def certain(cubin: Cubin, rng: random.Random) -> list[Mutant]:
 
 
 def _behind_product(s: int, code: list[tuple[Inst, Access, Ctl]], i: int, target: isa.Target) -> Iterator[Mutant]:
-    """The only wait between a warpgroup product and what touches its accumulators or fragments, without its counter."""
+    """The only wait between a warpgroup product and what touches its accumulators or fragments, without its
+    scoreboard."""
     _, a, _ = code[i]
     walls: list[int] = []
     for j in range(i + 1, min(i + _REACH, len(code))):
         inst, b, ctl = code[j]
         if b.klass == "gmma" and b.write_mask & a.write_mask or inst.op in _LEAVES:
-            return  # the later product answers for them
+            return  # waiting for the later product covers them
         if b.klass == "wgdepbar":
             walls.append(j)
         elif b.klass != "gmma" and (
@@ -133,7 +134,7 @@ def _behind_product(s: int, code: list[tuple[Inst, Access, Ctl]], i: int, target
 
 
 def _reuse(s: int, i: int, inst: Inst, ctl: Ctl, later: Inst, target: isa.Target) -> Iterator[Mutant]:
-    """The operand cache told to keep a register that the instruction overwrites and the next one reads in the same
+    """The operand cache set to keep a register that the instruction overwrites and the next one reads in the same
     slot."""
     mine, next_ = _vector_slots(inst), _vector_slots(later)
     if inst.guard is not None and inst.guard.num != ZERO or not 0 < ctl.stall < 12:
@@ -156,11 +157,11 @@ def _reuse(s: int, i: int, inst: Inst, ctl: Ctl, later: Inst, target: isa.Target
 
 
 def _vector_slots(inst: Inst) -> dict[int, tuple[int, Reg]]:
-    """Operand slots A, B, C -> (index in the sources, register); only A where the others can't be told from the
+    """Operand slots A, B, C -> (index in the sources, register); only A if the others cannot be told from the
     text."""
     values = [(place, o) for place, o in enumerate(inst.srcs) if not (type(o) is Reg and o.file in ("P", "UP"))]
     if len(values) < 2:
-        return {}  # conversions and the like: their one operand stands in slot B
+        return {}  # conversions and similar: their one operand is in slot B
     plain = all(type(o) is Reg and o.file == "R" for _, o in values)
     return {
         slot: (place, o)
@@ -180,7 +181,7 @@ def replace(inst: Inst, **changes: object) -> Inst:
 def _around(
     s: int, code: list[tuple[Inst, Access, Ctl]], i: int, board: int, cells: int, result: bool
 ) -> Iterator[Mutant]:
-    """Mutants for the first instruction behind ``i`` that needs its counter."""
+    """Mutants for the first instruction after ``i`` that needs its scoreboard."""
     waited = 0
     name = "result" if result else "read"
     for j in range(i + 1, min(i + _REACH, len(code))):
@@ -190,7 +191,7 @@ def _around(
         if touched & cells:
             if ctl.wait >> board & 1:
                 if not result and b.board_w:
-                    return  # the order of the pipe may do
+                    return  # the order of the pipe may suffice
                 yield Mutant(f"wait {name}", s, j, "wait", ctl.wait & ~(1 << board), i)
                 for other in range(6):
                     if not waited >> other & 1:
@@ -222,7 +223,7 @@ def anywhere(cubin: Cubin, rng: random.Random, count: int) -> list[Mutant]:
 
 
 def judge(cubin: Cubin, mutants: list[Mutant]) -> tuple[Counter[str], Counter[str], list[Mutant]]:
-    """Mutants by kind, the caught ones by kind, the others."""
+    """Mutants by kind, the caught ones by kind, and the others."""
     made: Counter[str] = Counter()
     caught: Counter[str] = Counter()
     left: list[Mutant] = []

@@ -1,8 +1,8 @@
-"""A second opinion on control words: basalt-sass, a hazard checker by others, on our cubins and ptxas's.
+"""A second opinion on control words: basalt-sass, a third-party hazard checker, on our cubins and ptxas's.
 
     python -m tests.check.second_opinion [--sm 120] [--set main|all] [--ptxas] [--verbose]
 
-It is calibrated on sm_120 and looks at whole mnemonics there; on other SMs it is the same model with the same numbers.
+It is calibrated on sm_120 and looks at whole mnemonics; on other SMs it uses the same model with the same numbers.
 Errors count, warnings do not.
 """
 
@@ -20,7 +20,7 @@ from tests import oracle
 
 
 class Opinion(NamedTuple):
-    """What it said of one cubin: instructions and dependences looked at, errors and warnings as text."""
+    """Its result for one cubin: instructions and dependences checked, errors and warnings as text."""
 
     instructions: int
     pairs: int

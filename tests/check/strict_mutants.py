@@ -1,21 +1,21 @@
 """The strict simulator as a judge of broken control words: it runs the test kernels, and a mutant is caught by a wrong
 result, a reported hazard or a fault.
 
-Only what runs can be caught. A survivor is set apart, with its reason, where an argument shows that it changes nothing
-here:
+Only what runs can be caught. A survivor is apart, with its reason, if an argument shows that it changes nothing here:
 
 * ``never reached``: one of the two instructions is not issued in any launch, or never for a lane (its guard is false
   each time);
 * ``order of the pipe``: a later instruction of the same in-order pipe is waited for before the result is needed, so the
   result is there;
 * ``results of one pipe come in order``: two writes of a register by the same pipe, of fixed and equal latency: the
-  second one comes behind the first at any distance;
-* ``a wait keeps the distance``: the second instruction of the pair waits for a counter too, and is never nearer than in
-  the sound code, with the shortest latencies neither (seen in a run that notes every wait);
-* ``the later result is slower``: two writes of a register nearer than their table cell, the second one's by a
-  scoreboard: it takes 16 cycles at least (timing.Draw), longer than any fixed one that it could overtake;
-* ``waited for elsewhere``: on the only path, an instruction between the two waits for the counter that the renamed
-  mutant raises.
+  second comes after the first at any distance;
+* ``a wait keeps the distance``: the second instruction of the pair also waits for a scoreboard, and is never closer
+than
+  in the sound code, even with the shortest latencies (observed in a run that records every wait);
+* ``the later result is slower``: two writes of a register closer than their table cell, the second with a scoreboard:
+  it takes at least 16 cycles (timing.Draw), longer than any fixed one that it could overtake;
+* ``waited for elsewhere``: on the only path, an instruction between the two waits for the scoreboard that the mutant
+  sets instead.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from tests.check.schedule_mutants import Mutant
 from tests.kernels.model import KernelSpec, Launch
 from tests.kernels.run import run_launch
 
-#: Latencies: all long, all short, two random ones; more random ones for what survives these.
+#: Latencies: all long, all short, two random ones; more random ones for mutants that survive these.
 SEEDS = (2, 1, 3, 4)
 MORE = tuple(k for k in range(7, 68) if k % 4 in (0, 3))
-#: Threads of the largest launch that is used.
+#: Most threads of a launch.
 THREADS = 2048
 #: Warp instructions of a launch; a mutant may never end.
 LIMIT = 3_000_000
@@ -51,7 +51,7 @@ class Verdict(NamedTuple):
 
 
 def run(device: Device, launch: Launch, **how: Any) -> tuple[list[str], Any]:
-    """As :func:`run_launch`, ended at ``LIMIT``."""
+    """Like :func:`run_launch`, limited to ``LIMIT``."""
     return run_launch(device, launch, limit=LIMIT, **how)
 
 
@@ -83,7 +83,7 @@ class Bench:
         return {(name, offset): (k, offset // WORD) for k, name, size in sections for offset in range(0, size, WORD)}
 
     def judge(self, mutant: Mutant) -> Verdict:
-        """Run a mutant until something shows; a few times only where an argument says that nothing can."""
+        """Run a mutant until a fault shows; only a few times if an argument says that none can."""
         reason = self._why(mutant)
         if reason == "never reached":
             return Verdict("", reason)
@@ -109,7 +109,7 @@ class Bench:
             return Verdict("fault", "")
 
     def _waits(self, mutant: Mutant, device: Device) -> bool:
-        """Whether a wait of the second instruction makes up for the shorter stall in every run."""
+        """Whether in every run a wait of the second instruction compensates the shorter stall."""
         place = (mutant.section, mutant.place + 1)
         missing = (self.cubin.sections[mutant.section].words[mutant.place] >> 105 & 15) - mutant.value
         for seed in SEEDS:
@@ -152,7 +152,7 @@ class Bench:
 
 
 def _between(cubin: Cubin, section: int, first: int, last: int) -> Iterator[tuple[str, int, int]]:
-    """In-order pipe of the simulator, write counter and wait mask of the instructions from ``first`` to ``last``."""
+    """In-order pipe of the simulator, write scoreboard and wait mask of the instructions from ``first`` to ``last``."""
     for item in decode_section(cubin.sections[section], isa.target(cubin.sm))[first : last + 1]:
         if item.inst is None or item.inst.ctl is None:
             yield "", 7, 0

@@ -1,4 +1,4 @@
-"""The schedule checker over everything that can be compiled: it must be silent on ptxas's cubins, and on ours.
+"""The schedule checker over everything that compiles: it must be silent on ptxas's cubins, and on ours.
 
     python -m tests.check.sweep [--sm 90a] [--who ptxas|ours] [--opt 0] [--opt 3] [--set kernels,forms,isa,table]
     [--families wmma,mma] [--every N [--first K]] [--keep FOLDER] python -m tests.check.sweep CUBIN_OR_FOLDER...
@@ -27,7 +27,7 @@ from tests import oracle
 
 SETS = ("kernels", "forms", "isa", "table")
 BUNDLE = 30
-#: A compiler of a module's text: a cubin, or what it said.
+#: A compiler of a module's text: returns a cubin, or its error output.
 Compiler = Callable[[str], "bytes | str"]
 
 
@@ -45,7 +45,7 @@ class Sweep:
         self.began = time.monotonic()
 
     def judge(self, data: bytes, name: str) -> None:
-        """One cubin; ``name``: for its file under ``keep``."""
+        """Judge one cubin; ``name``: for its file under ``keep``."""
         if self.keep is not None:
             self.keep.mkdir(parents=True, exist_ok=True)
             (self.keep / f"{name}.cubin").write_bytes(data)
@@ -66,7 +66,7 @@ class Sweep:
             self.unjudged[re.sub(r"^.*?: (0x[0-9a-f]+:? )?", "", text)] += 1
 
     def print(self, most: int | None = None) -> None:
-        """The counts, findings by rule (``most``: the most frequent ones), refusals by reason."""
+        """Print the counts, findings by rule (``most``: the most frequent ones), refusals by reason."""
         seconds = time.monotonic() - self.began
         print(
             f"{self.title}: {self.cubins} cubins, {self.instructions} instructions, "
@@ -107,7 +107,7 @@ def compiler(arch: str, who: str, level: int) -> Compiler:
 
 
 def modules(sweep: Sweep, compile_: Compiler, head: str, kernels: list[str], name: str) -> None:
-    """Judge kernels in bundles, halved where the compiler refuses one."""
+    """Judge kernels in bundles, halved if the compiler refuses one."""
     todo = [kernels[at : at + BUNDLE] for at in range(0, len(kernels), BUNDLE)]
     todo.reverse()
     count = 0
@@ -184,7 +184,7 @@ def table(sweep: Sweep, arch: str, level: int) -> None:
 
 
 def files(sweep: Sweep, paths: Iterable[Path]) -> None:
-    """Cubins that are there."""
+    """Existing cubins."""
     for path in _cubins(paths):
         sweep.judge(path.read_bytes(), path.stem)
 

@@ -1,5 +1,5 @@
-"""The convergence checker: silent on ptxas's cubins and on ours, and it names what is broken in changed ones; the
-race detector and the orders find missing barriers."""
+"""The convergence checker is silent on ptxas's cubins and ours, and names the fault in altered ones; the race detector
+and the orders find missing barriers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def ours(feature: int, sm: str) -> bytes:
 
 
 def found(data: bytes, own: bool = False) -> list[str]:
-    """Findings; of our code notes as well."""
+    """Findings; for our code notes as well."""
     report = check_bytes(data)
     assert report.unjudged == []
     return [str(f) for f in (*report.findings, *(report.notes if own else ()))]
@@ -87,8 +87,8 @@ def test_every_broken_convergence_barrier_is_found(sm: str) -> None:
 
 @pytest.mark.oracle
 def test_a_barrier_of_the_block_that_some_threads_pass_on_the_way_to_the_meeting_point() -> None:
-    """A barrier in the way of some threads only: the BAR.SYNC in front of a BSSY is put in the place of an
-    instruction between the branch and BSYNC."""
+    """A barrier on the path of only some threads: the BAR.SYNC before a BSSY replaces an instruction between the branch
+    and BSYNC."""
     cubin = read_cubin(theirs(75, "90"))
     section = next(s for s in cubin.sections if s.name.endswith("bitonic"))
     words = section.words
@@ -166,7 +166,7 @@ def test_a_deadlock_names_its_warps() -> None:
 
 
 def _count(data: bytes) -> bytes:
-    """The barrier that is left waits for 96 threads in place of 64."""
+    """The remaining barrier waits for 96 threads instead of 64."""
     cubin = read_cubin(data)
     for change in changes(cubin, frozenset(("halves",))):
         if change.kind == "BAR count":
@@ -184,7 +184,7 @@ def test_command_line_reports_convergence(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_a_warp_that_comes_to_a_barrier_in_parts() -> None:
-    """Without WARPSYNC in front of BAR.SYNC the thread that waited for the flag comes alone."""
+    """Without WARPSYNC before BAR.SYNC, the thread that waited for the flag arrives alone."""
     case = case_of("flag_wait")
     cubin = read_cubin(ours(75, "90"))
     broken = [c.bytes(cubin) for c in changes(cubin, frozenset(("flag_wait",))) if c.kind == "WARPSYNC dropped"]
@@ -194,8 +194,8 @@ def test_a_warp_that_comes_to_a_barrier_in_parts() -> None:
 
 @pytest.mark.oracle
 def test_a_cubin_without_abi_is_read(tmp_path: Path) -> None:
-    """A variable of local memory outside of functions: ptxas makes a cubin of another version, whose flags say the SM
-    where new ones do."""
+    """A variable in local memory outside functions: ptxas makes a cubin of another version, whose flags have the SM
+    elsewhere than new ones."""
     path = tmp_path / "k.ptx"
     path.write_text(
         ".version 2.3\n.target sm_20\n.address_size 64\n.local .b32 scratch;\n.entry k (.param .u64 o) { "

@@ -1,5 +1,4 @@
-"""Each rule of the convergence checker on a few instructions written by hand; nothing said where ptxas writes such
-code."""
+"""Each rule of the convergence checker on a few hand-written instructions; no finding for code that ptxas writes."""
 
 from __future__ import annotations
 
@@ -76,7 +75,7 @@ def test_sound() -> None:
             {"left", "barrier"},
         ),
         (("BSSY B0, @5", "@P0 BRA @4", "BAR.SYNC 0x0", "NOP", "BSYNC B0", "EXIT"), {"barrier"}),
-        # right only if WARPSYNC lets those go that wait at the BSYNC
+        # right only if WARPSYNC releases those that wait at the BSYNC
         (("BSSY B0, @5", "@P0 BRA @4", "WARPSYNC 0xffffffff", "BAR.SYNC 0x0", "BSYNC B0", "EXIT"), {"warpsync"}),
         (
             (
@@ -115,13 +114,13 @@ def test_broken(lines: tuple[str, ...], rules: set[str]) -> None:
             "BSYNC B0",
             "EXIT",
         ),
-        # the barrier of the block stands in front of the branch
+        # the barrier of the block precedes the branch
         ("BSSY B0, @5", "BAR.SYNC 0x0", "@P0 BRA @4", "NOP", "BSYNC B0", "EXIT"),
         # a barrier of some threads inside
         ("BSSY B0, @5", "@P0 BRA @4", "BAR.SYNC 0x1, 0x40", "NOP", "BSYNC B0", "EXIT"),
-        # a jump that is written as a call: nobody comes back
+        # a jump that is written as a call and never returns
         ("BSSY B0, @6", "@P0 BRA @5", "@P1 CALL.REL.NOINC @5", "BRA @2", "NOP", "BSYNC B0", "EXIT"),
-        # threads that end need not leave first
+        # threads that exit need not leave first
         ("BSSY B0, @5", "@P0 EXIT", "@P1 BRA @4", "NOP", "BSYNC B0", "EXIT"),
     ],
 )
@@ -136,7 +135,7 @@ def test_the_predicate_must_be_the_same() -> None:
 
 
 def test_calls() -> None:
-    """A function may use B0 without a word; what is open over its call is another one, or it saves it."""
+    """A function may use B0 without saving it; a barrier open across its call must be another one or be saved."""
     inside = ("BSSY B0, @9", "@P0 BRA @8", "NOP", "BSYNC B0", "RET.REL.NODEC R20, @0")
     assert kinds("BSSY B6, @4", "@P0 BRA @3", "CALL.REL.NOINC @5", "BSYNC B6", "EXIT", *inside, symbols=(0, 5)) == set()
     assert kinds("BSSY B0, @4", "@P0 BRA @3", "CALL.REL.NOINC @5", "BSYNC B0", "EXIT", *inside, symbols=(0, 5)) == {

@@ -22,7 +22,7 @@ from tests.kernels import cases
 
 @pytest.mark.parametrize("sm", ["80", "90", "120"])
 def test_broken_control_words(sm: str) -> None:
-    """All of them by the schedule checker, at least 95 % by the strict simulator."""
+    """The schedule checker finds all of them, the strict simulator at least 95 %."""
     tally = mutants.run(
         [sm], ("ours",), ("schedule", "strict"), ["vadd", "histogram", "switch10"], 1 if sm != "90" else 2, 3
     )
@@ -42,7 +42,7 @@ def test_changed_computations() -> None:
 
 
 def test_strict_knows_wide_products_and_kept_operands() -> None:
-    """IMAD.WIDE reads A and B as late as the table says, and an operand that is kept and overwritten shows even where
+    """IMAD.WIDE reads A and B as late as the table says, and an operand that is kept and overwritten shows even if the
     the values are equal."""
     from tests.check.strict_mutants import Bench
 
@@ -72,7 +72,7 @@ def test_ptxas_too() -> None:
 
 
 def findings(cubin: Cubin, section: int, place: int, field: str, value: int) -> list[str]:
-    """Kinds of what is found when one field is changed."""
+    """Kinds of findings when one field is changed."""
     return [f.kind for f in check_cubin(Mutant("", section, place, field, value).apply(cubin)).findings]
 
 
@@ -103,7 +103,7 @@ ld.param.u64 a, [o]; st.global.u32 [a], r2; ret;
 
 
 def test_memory_waits_for_a_fence() -> None:
-    """A FENCE that nobody waits for. (Accesses do not wait for SYNCS: measured on ptxas's code.)"""
+    """A FENCE that nothing waits for. (Accesses do not wait for SYNCS: measured on ptxas's code.)"""
     cubin = read_cubin(compile_ptx(FENCED, "sm_90"))
     tried = 0
     for s in range(len(cubin.sections)):
@@ -151,8 +151,8 @@ def test_reuse_of_an_overwritten_operand() -> None:
 
 
 def products(left: int) -> str:
-    """Two groups of warpgroup products with accumulators of their own; the first one's are stored when ``left`` groups
-    may be under way."""
+    """Two groups of warpgroup products with separate accumulators; those of the first are stored when ``left`` groups
+    may be in flight."""
     first, second = (", ".join(f"%f{k}" for k in range(at, at + 4)) for at in (0, 4))
     product = (
         "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%s}, %%d1, %%d2, 1, 1, 1, 0, 0; "
@@ -173,7 +173,7 @@ def products(left: int) -> str:
 @pytest.mark.parametrize("who", ["ours", pytest.param("ptxas", marks=pytest.mark.oracle)])
 @pytest.mark.parametrize("left", [0, 1])
 def test_products_under_way(who: str, left: int) -> None:
-    """A warpgroup product's registers are touched behind the wait for its group alone; without it, that is seen."""
+    """A warpgroup product's registers are touched only after the wait for its group; a missing wait is found."""
     if who == "ptxas":
         oracle.require("ptxas")
         path = oracle.compile_ptx(products(left), "90a")

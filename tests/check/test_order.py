@@ -1,5 +1,4 @@
-"""Judges of a scheduler's work: the order of what depends on each other, scoreboards that nothing needs, decoded
-words."""
+"""Judges of a scheduler's work: the order of dependent instructions, unneeded scoreboards, decoded words."""
 
 from __future__ import annotations
 
@@ -87,7 +86,7 @@ def test_words_are_decoded_and_compared(streams: dict[str, bytes]) -> None:
 
 
 def test_strict_cosimulation_on_the_command_line(tmp_path: Path) -> None:
-    """A cubin whose waits are gone: the plain machine sees nothing, the strict one says what is read too early."""
+    """A cubin without its waits: the plain machine sees nothing, the strict one reports what is read too early."""
     file = PTX / "vadd.ptx"
     out: dict[str, bytes] = {}
     compile_ptx(file.read_text(), "sm_90", {"fmad": 0}, streams=out)

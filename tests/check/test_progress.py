@@ -1,5 +1,5 @@
-"""Threads that leave early, others that wait for the whole warp: ptxas's code ends only if a WARPSYNC lets threads at a
-BSYNC go; ours does not need that."""
+"""Threads that leave early while others wait for the whole warp: ptxas's code ends only if a WARPSYNC releases threads
+at a BSYNC; ours does not need that."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_warpsync_lets_threads_go(sm: int, meet: str) -> None:
     assert times == 1
     report = check_bytes(theirs)
     assert not report.findings
-    assert report.notes or sm == 75  # there the wait stands in a function of ptxas's library
+    assert report.notes or sm == 75  # on sm_75 the wait is in a function of ptxas's library
     out, times = run(ours, True)
     assert np.array_equal(out, WANT)
     assert times == 0
@@ -70,8 +70,7 @@ def test_a_warpsync_lets_threads_go(sm: int, meet: str) -> None:
 
 
 def test_without_progress_is_what_is_asked_by_default() -> None:
-    """A device made for another compiler's code; what waits for a barrier of the block alone is a deadlock all the
-    same."""
+    """A device made for another compiler's code; threads that wait only for a barrier of the block still deadlock."""
     cubin = compile_ptx(PTX.format(sm=80, meet="bar.sync 0, 64;"), "sm_80")
     with pytest.raises(SimError, match=r"deadlock: .* barrier 0"):
         Device(cubin, progress=True).launch("k", 1, 32, [IN, np.zeros(32, np.uint32)])

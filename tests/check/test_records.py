@@ -30,7 +30,7 @@ FILES += [
     (HAND / "redux_ops.ptx", "80"),
 ]
 
-#: Records that code does not show: what the launch needs, what the program meant, what only the optimizer knew.
+#: Records that code does not determine: what the launch needs, what the program meant, what only the optimizer knew.
 NOT_SHOWN = {
     0x05,
     0x10,
@@ -85,7 +85,7 @@ def mutants(data: bytes) -> Iterator[tuple[int, str, bytes]]:
                 yield code, f"{s.name} {code:#x}", data[: at + 2] + struct.pack("<H", value ^ 1) + data[at + 4 :]
             elif form == 2:
                 yield code, f"{s.name} {code:#x}", data[: at + 2] + bytes((value & 0xFF ^ 1,)) + data[at + 3 :]
-            else:  # a flag: as if it were another record
+            else:  # a flag: changed into another record
                 yield code, f"{s.name} {code:#x}", data[: at + 1] + b"\x7f" + data[at + 2 :]
             at += 4
 
@@ -115,5 +115,5 @@ def test_mutants_are_found(path: Path, sm: str) -> None:
         except CubinError:
             continue
         missed.append("REGCOUNT" if code == Info.REGCOUNT else what)
-    # setmaxnreg moves registers between warps: how many a kernel begins with is in its launch bounds
+    # setmaxnreg moves registers between warps: the launch bounds give a kernel's initial number
     assert missed == (["REGCOUNT"] if path.stem == "setmaxnreg" else [])

@@ -1,4 +1,4 @@
-"""The schedule checker: silent on ptxas's cubins and on ours, loud on every control word that is broken for certain."""
+"""The schedule checker is silent on ptxas's cubins and ours, and reports every control word that is surely broken."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SMS = (75, 80, 90, 120)
 
 
 def sources(sm: int) -> list[Path]:
-    """Every kernel of the repository for an SM, one kernel a file."""
+    """Every kernel of the repository for an SM, one kernel per file."""
     found = [
         *sorted((KERNELS / "ptx" / f"sm_{sm}").glob("*.ptx")),
         *sorted((KERNELS / "corpus" / "ptx" / f"sm_{sm}").glob("*.ptx")),
@@ -62,7 +62,7 @@ def test_silent_on_ours(sm: int, level: int) -> None:
         try:
             data = compile_ptx(path.read_text(), f"sm_{sm}", {"opt-level": level})
         except ChainError:
-            continue  # what the chain does not take on this SM is another test's matter
+            continue  # another test covers kernels that the chain refuses on this SM
         report = check_bytes(data)
         assert [str(f) for f in report.findings] == [], path
         judged += 1
@@ -127,7 +127,7 @@ def test_certain_mutants_of_ptxas_die(sm: int) -> None:
         _, _, left = judge(cubin, rng.sample(sure, min(8, len(sure))))
         assert left == []
         lines += sum(f.line > 0 for f in check_cubin(sure[0].apply(cubin)).findings)
-    assert lines > 0  # findings name the PTX line where the cubin has the tables
+    assert lines > 0  # findings name the PTX line if the cubin has the tables
 
 
 def test_damaged_code_is_no_traceback() -> None:
@@ -168,7 +168,7 @@ def test_silent_on_the_instruction_set(arch: str, families: set[str], every: int
 @pytest.mark.parametrize("arch", ["75", "80", "90a", "100a", "120a"])
 @pytest.mark.parametrize("who", ["ptxas", "ours"])
 def test_silent_on_probes(arch: str, who: str) -> None:
-    """Kinds of instructions that are nearer to each other, or wait for less, than was once asked for."""
+    """Kinds of instructions that are closer to each other, or wait for less, than the checker once demanded."""
     text = probes.text(arch)
     if who == "ptxas":
         oracle.require("ptxas")
@@ -183,7 +183,7 @@ def test_silent_on_probes(arch: str, who: str) -> None:
 
 
 def _waits(arch: str, kernel: str, op: str, before: str) -> list[tuple[int, int]]:
-    """Of our code: for each instruction ``op`` its wait mask, and the counters that instructions ``before`` it have
+    """In our code: for each instruction ``op`` its wait mask, and the scoreboards that instructions ``before`` it have
     set."""
     cubin = read_cubin(compile_ptx(probes.text(arch), f"sm_{arch}", {}))
     section = next(s for s in cubin.sections if s.name == f".text.{kernel}")

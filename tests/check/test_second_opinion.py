@@ -1,4 +1,4 @@
-"""basalt-sass finds no error in our cubins, and is awake: it objects to broken ones."""
+"""basalt-sass finds no error in our cubins, and does object to broken ones."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def test_no_errors_in_our_cubins(sm: int) -> None:
 
 
 def test_it_objects_to_mutants() -> None:
-    """Waits that are missing for certain draw an error or a warning that the sound cubin does not. (Not with tiles in
-    shared memory, as of matmul: this judge takes loads from it for done when a later one is waited for.)"""
+    """Certainly missing waits give an error or a warning that the sound cubin does not. (Not with tiles in shared
+    memory, as in matmul: this judge assumes that loads from it are done when a later one is waited for.)"""
     oracle.require("nvdisasm")
     data = compile_ptx((KERNELS / "ptx" / "sm_120" / "softmax.ptx").read_text(), "sm_120")
     cubin = read_cubin(data)

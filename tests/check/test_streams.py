@@ -131,13 +131,13 @@ def test_bad_input_is_a_diagnostic(saved: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("arch", "level"), [("sm_75", 3), ("sm_80", 3), ("sm_90", 2), ("sm_120", 3), ("sm_90", 0)])
 def test_all_stages_keep_to_the_rules_of_their_level(arch: str, level: int) -> None:
-    """With the verifier and the allocation checker behind every stage, the sixteen kernels pass."""
+    """With the verifier and the allocation checker after every stage, the sixteen kernels pass."""
     flags = {name: Flags(quiet=True, verify=True) for name in NAMES[1:]}
     compile_ptx((ROOT / f"tests/kernels/ptx/{arch}/all16.ptx").read_text(), arch, {"opt-level": level}, flags=flags)
 
 
 def test_a_cut_width_breaks_a_rule(saved: Path, tmp_path: Path) -> None:
-    """Half of a pair where an instruction reads the pair: the other half would be whatever stands behind it."""
+    """Half of a pair where an instruction reads the pair: the other half would be whatever follows it."""
 
     def wrong(unit: Unit) -> None:
         insts = [i for f in unit.functions for b in f.blocks for i in b.insts if "WIDE" in i.mods]
@@ -168,7 +168,7 @@ def test_a_lost_definition_is_found_and_refused(saved: Path, tmp_path: Path, cap
 
 
 def test_a_word_of_a_helper_is_held_against_the_stream() -> None:
-    """Symbols of functions inside a kernel's section bear a prefix."""
+    """Symbols of functions inside a kernel's section have a prefix."""
     made: dict[str, bytes] = {}
     cubin = compile_ptx((ROOT / "tests/kernels/ptx/sm_90/divrem64.ptx").read_text(), "sm_90", streams=made)
     stream = Stream(made["encode"])

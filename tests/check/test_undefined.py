@@ -1,4 +1,4 @@
-"""Reads of undefined words are found at level `ori`, and what made them undefined."""
+"""Reads of undefined words are found at level `ori`, together with the cause."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from stages.simulate import Device
 from tests.lower.helpers import insts, kernel, lower_text
 from tests.optimize.test_passes import HEAD, optimized
 
-#: The low half of %rd5 is read by the arm alone, which writes it; the high half lives on. %r5 is written under the
-#: guard, so that what is made of it is too.
+#: Only the arm reads the low half of %rd5, and also writes it; the high half stays live. %r5 is written under the
+#: guard, so values computed from it are guarded too.
 HALF = """.version 8.0
 .target sm_75
 .address_size 64
@@ -66,7 +66,7 @@ ret;
 def _careless(
     self: if_conversion._Converter, i: Inst, written: list[Reg], wanted: set[int], loose: set[int]
 ) -> list[Inst]:
-    """If-conversion that asks only what is alive behind the instruction."""
+    """If-conversion that asks only what is live after the instruction."""
     first = self.cells.first
     return [
         Inst("UNDEF", (), (r,), (), None, i.line, i.loc)
@@ -84,7 +84,7 @@ def _chain(text: str = HALF, arch: str = "sm_80") -> Chain:
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_120"])
 @pytest.mark.parametrize("level", [1, 3])
 def test_the_half_that_only_the_arm_reads(arch: str, level: int) -> None:
-    """Values, by Python integers."""
+    """Values, checked with Python integers."""
     rng = random.Random(1)
     given = np.array([[rng.getrandbits(32) for _ in range(4)] for _ in range(32)], np.uint32)
     out = np.zeros_like(given)
@@ -119,7 +119,7 @@ def test_the_pass_that_makes_it_undefined_is_named(monkeypatch: pytest.MonkeyPat
     right = {chain.on(n).cubin for n in range(greedy)}
 
     class Given(CubinJudge):
-        """As when the value is lost only behind the greedy allocator."""
+        """As if the value were lost only in the greedy allocator."""
 
         def __call__(self, cubin: bytes) -> Verdict:
             return Verdict.RIGHT if cubin in right else Verdict.WRONG
@@ -179,7 +179,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_undefined(name: str) -> None:
-    """Small kernels by hand: whether an effect may depend on %r9, and whether it surely does."""
+    """Small hand-written kernels: whether an effect may depend on %r9, and whether it surely does."""
     body, maybe, surely = CASES[name]
     (unit,) = lower_text(kernel(HEAD + body, "sm_90"), "sm_90")
     assert bool(undefined_reads(unit)) == maybe
@@ -187,8 +187,8 @@ def test_what_is_undefined(name: str) -> None:
 
 
 def _plant(unit: Unit, rng: random.Random) -> str:
-    """Put an UNDEF in front of a read of a word that is not written in between; what it took away, '' where the place
-    drawn has nothing."""
+    """Put an UNDEF before a read of a word that is not written in between; returns what it destroyed, '' if the chosen
+    place has nothing."""
     places = [
         (b, n)
         for f in unit.functions
@@ -208,8 +208,8 @@ def _plant(unit: Unit, rng: random.Random) -> str:
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_120"])
 def test_planted_undef(arch: str) -> None:
-    """A word of optimized code made undefined in front of a reader is found, wherever it is: the optimizer leaves no
-    reader without an effect behind it."""
+    """A word of optimized code made undefined before a reader is found, wherever it is: the optimizer leaves no
+    reader without an effect after it."""
     body = HEAD + (
         "ld.global.u32 %r3, [%rd3]; mov.u32 %r4, 0; L: mad.lo.u32 %r3, %r3, %r2, %r4; add.u32 %r4, %r4, 1; "
         "setp.lt.u32 %p1, %r4, %r2; @%p1 bra L;"

@@ -1,20 +1,20 @@
-"""Cubins with one instruction that computes something else, and co-simulation as their judge.
+"""Cubins with one instruction that computes something else; co-simulation judges them.
 
 Four kinds, planted in the machine code of any compiler: a predicate inverted, an immediate off by one, two registers of
 an instruction exchanged, all accesses to one spill slot sent to another. Launches, interpreter runs and the comparison
-are those of ``orias-check --cosim``, made once a kernel.
+are those of ``orias-check --cosim``, computed one time per kernel.
 
-A survivor is set apart where an argument shows that nothing has changed:
+A survivor is apart if an argument shows that nothing has changed:
 
 * ``never reached``: the instruction is issued in no launch;
 * ``nobody reads it``: no register that the instruction writes, before or after the change, reaches a store, a branch or
   an address (over all paths);
 * ``within the error of approximations``: the kernel uses approximate instructions, and its results change by less than
-  is allowed to them;
-* ``the same value``: the registers that the sound instruction writes hold the same behind it in both programs each time
-  it is issued, in every lane (compared in the simulator, launch by launch), and nobody reads what only the changed one
-  writes. Such a change can't be seen by any test with these launches, and most are true identities (max(x, -1) of
-  lengths; a quadrant that another register holds already).
+  their allowed error;
+* ``the same value``: in both programs the registers that the sound instruction writes have equal values after it each
+  time it is issued, in every lane (compared in the simulator, launch by launch), and nothing reads registers that only
+  the changed one writes. No test with these launches can see such a change, and most are true identities (max(x, -1)
+  of lengths; a quadrant that another register already has).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from stages.disasm.listing import decode_section
 from stages.simulate import Device, ImageError
 from tests.check.schedule_mutants import Mutant
 
-#: Launches of the second look at a survivor: those of the first look are not repeated, and seeds end here.
+#: Launches of the second look at a survivor: those of the first look are not repeated; seeds end here.
 MORE_SEEDS: Final = 56
 #: Steps of the interpreter that a launch may take: mutants that do not end run four times as long as the sound code.
 STEPS: Final = 15_000
@@ -128,8 +128,8 @@ _PURE: Final = frozenset(
 
 
 def used_behind(cubin: Cubin, section: int) -> list[int]:
-    """For each instruction the registers (bitset) whose value behind it reaches a store, a branch or anything else that
-    is more than a register."""
+    """For each instruction the registers (bitset) whose value after it reaches a store, a branch or any other
+    effect."""
     h = hazards(cubin.sm)
     items = decode_section(cubin.sections[section], isa.target(cubin.sm))
     flow = Flow(cubin.sections[section], items, branch_tables(cubin.data).get(cubin.sections[section].name, {}))
@@ -156,15 +156,15 @@ def used_behind(cubin: Cubin, section: int) -> list[int]:
 
 
 def _needed(a: Access, live: int) -> int:
-    """The registers that an instruction reads for the sake of what is read of its results: the lower word of a wide
-    product and sum needs no upper word of what is added."""
+    """The registers that an instruction reads to compute those parts of its results that are used: the lower word of a
+    wide product and sum needs no upper word of the addend."""
     if a.klass != "imadw" or any(live >> cell & 1 for cell, name, _ in a.writes if name != "wlo"):
         return a.read_mask
     return sum(1 << cell for cell in {cell for cell, role, _ in a.reads if role != "chi"})
 
 
 class Group:
-    """Several words changed together; looks like a :class:`Mutant` to the judges."""
+    """Several words changed together, with the interface of a :class:`Mutant` for the judges."""
 
     def __init__(self, parts: list[Mutant]) -> None:
         self.parts = parts
@@ -180,7 +180,7 @@ class Group:
 
 
 def _variants(inst: Inst) -> Iterator[tuple[str, Inst]]:
-    """Everything that can be changed in one instruction: kind, the changed one."""
+    """Every possible change of one instruction: kind, the changed one."""
 
     def edit(**changes: Any) -> Inst:
         out = copy.copy(inst)
@@ -269,8 +269,8 @@ def _shared(s: int, spills: dict[int, list[tuple[int, Inst]]], target: Any) -> I
 
 @contextmanager
 def tracing(index: int, rows: list[Any]) -> Iterator[Any]:
-    """While active, what `rows` (files and numbers of registers; where it is empty: those that the instruction writes,
-    filled in) hold behind an instruction is taken up in a running hash, which is what the context gives."""
+    """While active, the values of `rows` after an instruction (files and numbers of registers; if empty: those that the
+    instruction writes, filled in) are added to a running hash, which the context returns."""
     import stages.simulate.device as module
 
     home: Any = module
@@ -278,7 +278,7 @@ def tracing(index: int, rows: list[Any]) -> Iterator[Any]:
     log = hashlib.blake2b()
 
     class Tracing(plain):  # type: ignore[misc]
-        """Compiles one instruction with a note of what it leaves."""
+        """Compiles one instruction so that its results are recorded."""
 
         def compile(self, at: int) -> Any:
             fn = super().compile(at)
@@ -306,8 +306,8 @@ def tracing(index: int, rows: list[Any]) -> Iterator[Any]:
 
 @cache
 def interpreted(text: str, arch: str, seeds: int | None) -> tuple[Cosim, list[tuple[Any, ...]]]:
-    """The launches of a module, interpreted once for all compilers: (kernel, launch, outcome, what is compared, whether
-    loosely, seed)."""
+    """The launches of a module, interpreted one time for all compilers: (kernel, launch, outcome, compared parts,
+    whether loosely, seed)."""
     cosim, runs = Cosim(text, arch, {}, seeds, STEPS), []
     for entry, code in cosim.module.codes.items():
         loose = approximates(code.unit)
@@ -319,7 +319,7 @@ def interpreted(text: str, arch: str, seeds: int | None) -> tuple[Cosim, list[tu
 
 
 class Bench:
-    """One kernel with its launches, interpreted once."""
+    """One kernel with its launches, interpreted one time."""
 
     def __init__(self, name: str, text: str, arch: str, data: bytes, seeds: int | None = None) -> None:
         self.name = name
@@ -363,7 +363,7 @@ class Bench:
         return False
 
     def judge(self, mutant: Any) -> tuple[bool, str]:
-        """(caught, why a survivor changes nothing); `note` tells what more launches show of a survivor."""
+        """(caught, why a survivor changes nothing); `note` says what more launches show of a survivor."""
         self.note = ""
         if self.wrong(mutant.bytes(self.cubin)):
             return True, ""
@@ -398,8 +398,8 @@ class Bench:
         return self._more
 
     def _near(self, mutant: Any) -> bool:
-        """Whether a survivor changes results of a kernel with approximations (too little to be told from a permitted
-        error), in more launches too. Where these show more than that, `note` says so."""
+        """Whether a survivor changes results of a kernel with approximations (too little to distinguish from an allowed
+        error), in more launches too. If these show more than that, `note` says so."""
         sound, changed = Device(self.cubin.data), Device(mutant.bytes(self.cubin))
         near = False
         for _, launch, _, stable, loose, seed in [*self.runs, *self.more()]:

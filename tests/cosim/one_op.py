@@ -1,13 +1,13 @@
-"""One-instruction kernels: every form of the descriptor table that ptxas takes, run by the PTX interpreter, and the
-cubins of ptxas and ours in the simulator, on edge cases and random values.
+"""One-instruction kernels: every form of the descriptor table that ptxas accepts, run by the PTX interpreter, and by
+the simulator in cubins of ptxas and ours, on edge cases and random values.
 
     python -m tests.cosim.one_op [--arch 80 --arch 90 ...] [--only NAME] [--limit N] [--skip N] [--seed N] [--who ptxas
     --who ours] [--report FILE] [--journal FILE]
         [--screen FILE]
     python -m tests.cosim.one_op --sum JOURNAL [--sum JOURNAL ...]
 
-ptxas decides which forms exist, the manual which of them are compared. Prints what differs or is refused, one line a
-form, then a table for each target: how many are equal to the manual, how many are what a stated model of ptxas predicts
+ptxas decides which forms exist, the manual which of them are compared. Prints each form that differs or is refused on
+one line, then a table for each target: how many are equal to the manual, how many a stated model of ptxas predicts
 (`forms/quirks.py`), how many are neither.
 """
 
@@ -38,9 +38,9 @@ from tests.cosim.tally import Tally, journal
 CHUNK = 60
 #: Rows with more forms have a screen.
 GREAT = 2400
-#: Runs a form's cubin on something.
+#: Runs a form's cubin on given input.
 Execute = Callable[[Given], Outputs]
-#: Most forms that are given to ptxas at once.
+#: Most forms in one ptxas call.
 MOST = 600
 TARGETS = ("80", "90", "120a")
 _LINE = re.compile(r"line (\d+); (?:error|fatal) *: (.*)")
@@ -83,8 +83,8 @@ def run_cubin(device: Any, entry: str, form: Form, given: Given, **options: Any)
 
 
 def ptxas_takes(forms: list[Form], target: str, refusals: Counter[str] | None = None) -> list[tuple[list[Form], Path]]:
-    """The forms that ptxas compiles, and the files of their cubins: one, but where ptxas crashes on kernels together
-    that it takes apart.
+    """The forms that ptxas compiles, and the files of their cubins: one, unless ptxas crashes on kernels together that
+    it compiles separately.
 
     Forms that it refuses are counted with the message.
     """
@@ -138,7 +138,7 @@ class Sweep:
         self.tally.row(form.row, 0).add(outcome, form.drawn)
 
     def look(self, item: Item) -> Form | None:
-        """Count a place of the corpus; its form."""
+        """Count an entry of the corpus; returns its form."""
         if item.apart:
             self.tally.left[item.apart] += 1
             return None
@@ -167,7 +167,7 @@ class Sweep:
             return f"{type(error).__name__}: {error}"
 
     def chunk(self, forms: list[Form]) -> None:
-        """Judge some forms; those that ptxas refuses do not count."""
+        """Judge some forms; forms that ptxas refuses do not count."""
         from stages.simulate import Device
 
         for part, cubin in ptxas_takes(forms, self.target, self.tally.ptxas_refuses):
@@ -186,7 +186,7 @@ class Sweep:
             self._judge(form, module, entry, "ptxas", device, f"k{k}")
 
     def _modules(self, forms: list[Form]) -> list[tuple[Any, str]]:
-        """For each form an interpreter module and the entry in it; a text where our parser refuses it."""
+        """For each form an interpreter module and its entry; a text if our parser refuses it."""
         from stages.interpret.launch import Module, ParseError
 
         try:
@@ -257,8 +257,7 @@ class Sweep:
         self.say(f"{self.target} {who} {'MODELLED' if exact else 'DIFFERS'} {form.text} [{int(bad.sum())}] {shown}")
 
     def _outside(self, form: Form, who: str, given: Given, got: Outputs | str, execute: Execute) -> None:
-        """A form that the manual does not have: no part of the comparison; ptxas's code is held against what is known
-        of it."""
+        """A form that the manual does not have is not compared; ptxas's code is checked against what is known of it."""
         if who != "ptxas":
             self._note(form, f"{who} outside the manual")
             return
@@ -296,7 +295,7 @@ class Sweep:
 
 
 def _reason(why: str) -> str:
-    """A message without what is particular to a place."""
+    """A message without the parts that depend on the place."""
     why = re.sub(r"SASS 0x[0-9a-f]+ ", "", why)
     return re.sub(r"k\d+|line \d+|0x[0-9a-f]+|/\S+", "", why)[:110]
 
@@ -313,8 +312,8 @@ def _shown(form: Form, given: Given, want: Outputs | None, got: Outputs, t: int)
 
 
 def sweep(corpus: Corpus, who: tuple[str, ...], report: Any = None, text: str = "", keep: str = "") -> Sweep:
-    """Judge the forms of a target; ``text``: a pattern that their instructions must have; ``keep``: a journal, to which
-    each chunk is added, and from which a run of the same corpus goes on."""
+    """Judge the forms of a target; ``text``: a pattern that their instructions must match; ``keep``: a journal to which
+    each chunk is added, and from which a run of the same corpus continues."""
     state = Sweep(corpus.target, who, corpus.seed, report)
     run = " ".join(
         [
@@ -350,7 +349,7 @@ def sweep(corpus: Corpus, who: tuple[str, ...], report: Any = None, text: str = 
 
 
 def heads_of(target: str, path: str) -> screen.Heads:
-    """What ptxas takes of the modifiers of the great rows; kept in a file."""
+    """The modifiers of the great rows that ptxas accepts, cached in a file."""
     return screen.load(
         path,
         target,
@@ -421,7 +420,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def add_up(paths: list[str], who: tuple[str, ...]) -> int:
-    """Print the tables of what journals hold together."""
+    """Print the combined tables of some journals."""
     totals: dict[str, Tally] = {}
     for run, (_, tally) in sorted(journal(paths).items()):
         totals.setdefault(run.split(" ")[0], Tally()).add(tally)

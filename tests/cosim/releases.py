@@ -1,11 +1,11 @@
-"""Which of ptxas's known errors which release of it has.
+"""Which release of ptxas has which of its known errors.
 
     python -m tests.cosim.releases [NAME=PTXAS ...]
 
 Every file of `tests/cosim/known` (a kernel that some release compiles wrong, with the SM on which it shows), of
-`known/counted` (instructions dropped) and of `tests/fuzz/theirs` (programs of the fuzzer) is compiled by each binary;
-its cubin is run in the simulator beside the interpreter, or counted. Without arguments: the oracles of the tests. For a
-new release: unpack its wheel somewhere and give `13.6=FOLDER/ptxas`.
+`known/counted` (instructions dropped) and of `tests/fuzz/theirs` (programs of the fuzzer) is compiled by each binary.
+Its cubin runs in the simulator and is compared with the interpreter, or its instructions are counted. Without
+arguments: the oracles of the tests. For a new release: unpack its wheel somewhere and give `13.6=FOLDER/ptxas`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def shown(text: str) -> tuple[str, list[str]]:
 
 
 def image(tool: Path, path: Path, arch: str, options: list[str]) -> bytes | str:
-    """The cubin, or what was said."""
+    """The cubin, or the error output."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "k.cubin"
         try:
@@ -61,7 +61,7 @@ def computed(tool: Path, path: Path) -> str:
 
 
 def counted(tool: Path, path: Path) -> str:
-    """Whether all instructions are there that the file asks for."""
+    """Whether the cubin has all instructions that the file asks for."""
     from tests.cosim.test_cosim import counted as count
 
     made = image(tool, path, "sm_90a", ["-O3"])
@@ -72,7 +72,7 @@ def counted(tool: Path, path: Path) -> str:
 
 
 def fuzzed(tool: Path, path: Path) -> str:
-    """Whether a program of the fuzzer runs as the interpreter does, on the way that its head names."""
+    """Whether a program of the fuzzer gives the interpreter's results, run as its head says."""
     program, way, kernels = read(path)
     return "wrong" if check(program, replace(way, by=str(tool)), kernels) else "right"
 

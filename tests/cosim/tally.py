@@ -1,8 +1,7 @@
-"""Counts of the one-instruction sweep: what was seen, and what that says of all forms.
+"""Counts of the one-instruction sweep: what was seen, and the estimate for all forms.
 
-Rows of the descriptor table with more forms than were run were drawn from: what stands for the rest of such a row are
-the forms that were drawn with equal chances, from all its combinations or from those that a screen left
-(`tests.cosim.forms.screen`).
+Rows of the descriptor table with more forms than were run are sampled. The forms drawn with equal chances represent the
+rest of such a row: drawn from all its combinations, or from those that a screen left (`tests.cosim.forms.screen`).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 
 from tests.cosim.forms import SCREENED
 
-#: Outcomes that are no part of the comparison, as words in a count's name.
+#: Outcomes that are not compared, as words in a count's name.
 _OUTSIDE = "outside"
 #: Two-sided 95 %.
 _Z = 1.96
@@ -34,7 +33,7 @@ def lower_bound(equal: float, total: float) -> float:
 
 @dataclass(slots=True)
 class RowTally:
-    """One row: all its forms, outcomes of those looked at, and of those among them that were drawn with equal
+    """One row: all its forms, the outcomes of those looked at, and of those among them that were drawn with equal
     chances."""
 
     population: int = 0
@@ -42,32 +41,32 @@ class RowTally:
     drawn: Counter[str] = field(default_factory=Counter)
 
     def add(self, outcome: str, drawn: bool, n: int = 1) -> None:
-        """Count an outcome; "looked at" is one, of every form."""
+        """Count an outcome; every form also counts as "looked at"."""
         self.seen[outcome] += n
         if drawn:
             self.drawn[outcome] += n
 
     def rest(self) -> float:
-        """How many forms of the row each drawn one stands for, beside itself."""
+        """How many other forms of the row each drawn one represents."""
         unseen = self.population - self.seen["looked at"]
         if unseen <= 0:
             return 0.0
         return unseen / (self.drawn["looked at"] or self.seen["looked at"])
 
     def basis(self) -> Counter[str]:
-        """The outcomes that stand for what was not looked at."""
+        """The outcomes that represent the forms not looked at."""
         return self.drawn if self.drawn["looked at"] else self.seen
 
 
 @dataclass(slots=True)
 class Estimate:
-    """What is said of all forms of a target: numbers of forms, estimated for rows that were drawn from."""
+    """The estimate for all forms of a target: numbers of forms, estimated for sampled rows."""
 
     compared: float = 0.0
     equal: float = 0.0
     modelled: float = 0.0
-    least: float = 0.0  # equal, if the drawn rows are as bad as what was seen lets them be
-    rows: int = 0  # that were drawn from
+    least: float = 0.0  # equal, if the sampled rows are as bad as the sample allows
+    rows: int = 0  # that were sampled
 
     @property
     def shares(self) -> tuple[float, float, float]:
@@ -81,7 +80,7 @@ _COUNTERS = ("counts", "refused", "ptxas_refuses", "by_name", "known", "apart", 
 
 @dataclass(slots=True)
 class Tally:
-    """Everything that a sweep counts; tallies of disjoint parts add up."""
+    """Everything that a sweep counts; tallies of disjoint parts can be added."""
 
     counts: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
@@ -104,7 +103,7 @@ class Tally:
         return found
 
     def add(self, other: Tally) -> None:
-        """Take in what another part counted."""
+        """Add the counts of another part."""
         for name in _COUNTERS:
             getattr(self, name).update(getattr(other, name))
         for key, part in other.rows.items():
@@ -144,7 +143,7 @@ class Tally:
             out.least += equal
             factor = (
                 0.0 if key + SCREENED in self.rows else row.rest()
-            )  # what a screen left is said by what was drawn from it
+            )  # the sample from the screen's rest represents it
             if factor:
                 out.rows += 1
                 basis = row.basis()
@@ -156,7 +155,7 @@ class Tally:
         return out
 
     def lines(self, target: str, whose: tuple[str, ...]) -> Iterator[str]:
-        """The table.  Shares are of the forms that the manual has."""
+        """The table. Shares are of the forms that the manual has."""
         made = sum([r.seen["made"] for r in self.rows.values()])
         yield (
             f"\n{target}: {self.counts['ptxas takes']} forms that ptxas takes, of {made} made, "
@@ -211,7 +210,7 @@ def _compared(counts: Counter[str], who: str) -> int:
 
 
 def journal(paths: list[str]) -> dict[str, tuple[int, Tally]]:
-    """For each key of journals (a target, or a run of one part): how far it came, and its tally."""
+    """For each key of journals (a target, or a run of one part): its progress, and its tally."""
     out: dict[str, tuple[int, Tally]] = {}
     for path in paths:
         with open(path) as lines:

@@ -31,7 +31,7 @@ def cubin(text: str, arch: str = "sm_90") -> bytes:
 def check(
     folder: Path, text: str, image: bytes | None = None, arch: str = "sm_90", kernels: tuple[str, ...] = ()
 ) -> int:
-    """The exit status for a PTX text, with a cubin in the place of ours."""
+    """The exit status for a PTX text, with a given cubin instead of ours."""
     source, other = folder / "k.ptx", folder / "k.cubin"
     source.write_text(text)
     if image is not None:
@@ -80,7 +80,7 @@ def test_cubins_of_something_else(
 
 
 def test_truncations_and_flips(tmp_path: Path) -> None:
-    """A damaged cubin never ends in a traceback."""
+    """A damaged cubin never causes a traceback."""
     image = cubin(GOOD)
     rng = random.Random(7)
     for _ in range(40):
@@ -102,7 +102,7 @@ def test_truncations_and_flips(tmp_path: Path) -> None:
 def test_launches_without_bounds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str, says: str
 ) -> None:
-    """PTX that does not end, or wants more memory than there is, is not judged."""
+    """PTX that does not end, or needs more memory than there is, is not judged."""
     monkeypatch.setattr("stages.check.cosim.STEP_LIMIT", 4000)
     assert check(tmp_path, text, cubin(GOOD)) == 2
     out = capsys.readouterr().out

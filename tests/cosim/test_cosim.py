@@ -1,4 +1,4 @@
-"""Co-simulation: known miscompilations are flagged, ours passes; undefined values and races are told from
+"""Co-simulation: known miscompilations are flagged, ours passes; undefined values and races are distinguished from
 differences."""
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def judge(text: str, *, seeds: int = 3, arch: str = "sm_90", **devices: Any) -> 
 
 
 def shown(text: str) -> tuple[str, list[str]]:
-    """The SM on which ptxas is wrong, and the options (told in the file where they are not sm_90 and none)."""
+    """The SM on which ptxas is wrong, and the options (given in the file unless they are sm_90 and none)."""
     found = re.search(r"// With: (sm_\w+)(.*)", text)
     return (found[1], found[2].split()) if found else ("sm_90", [])
 
 
 @pytest.mark.parametrize("path", KNOWN, ids=lambda p: p.stem)
 def test_known_cases_pass_with_ours(path: Path) -> None:
-    """What ptxas gets wrong is right in our cubin."""
+    """Our cubin is right where ptxas's is wrong."""
     text = path.read_text()
     arch, _ = shown(text)
     report = judge(text, arch=arch, ours=ours(text, arch))
@@ -58,7 +58,7 @@ def test_known_cases_pass_with_ours(path: Path) -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize("path", KNOWN, ids=lambda p: p.stem)
 def test_known_cases_are_flagged_in_ptxas(path: Path) -> None:
-    """ptxas 13.0 fails on each of them, and the report names the PTX line and the SASS instruction."""
+    """ptxas 13.0 is wrong on each of them, and the report names the PTX line and the SASS instruction."""
     oracle.require("ptxas")
     arch, options = shown(path.read_text())
     image = compile_elsewhere(oracle.find("ptxas"), path, arch, options)  # type: ignore[arg-type]
@@ -72,7 +72,7 @@ COUNTED = sorted((Path(__file__).parent / "known" / "counted").glob("*.ptx"))
 
 
 def counted(path: Path, image: bytes) -> tuple[int, int]:
-    """How many instructions of a kind a cubin has, and how many its PTX wants (told in the file): for code that the
+    """How many instructions of a kind a cubin has, and how many its PTX requires (given in the file): for code that the
     simulator can't run."""
     found = re.search(r"// Wanted: (\d+) (\w+)", path.read_text())
     assert found is not None
@@ -124,7 +124,7 @@ def kernel(body: str) -> str:
     ],
 )
 def test_a_wrong_cubin_is_flagged(right: str, wrong: str) -> None:
-    """The cubin of another program: it differs in one instruction."""
+    """The cubin of another program that differs in one instruction."""
     load, store = "ld.global.u32 %r1, [%d0];\n", "\nst.global.u32 [%d1], %r2;"
     text = kernel(load + right + store)
     assert judge(text, ours=ours(text)).findings == []
@@ -134,7 +134,7 @@ def test_a_wrong_cubin_is_flagged(right: str, wrong: str) -> None:
 
 
 def test_undefined_values_are_no_difference() -> None:
-    """A register that was never written, and shared memory that was not: both are reported as undefined."""
+    """A register and shared memory that were never written: both are reported as undefined."""
     text = kernel("ld.global.u32 %r1, [%d0]; add.u32 %r2, %r1, %r5; st.global.u32 [%d1], %r2;")
     assert {f.kind for f in judge(text, ours=ours(text)).findings} == {"undefined"}
     text = kernel(
@@ -145,8 +145,7 @@ def test_undefined_values_are_no_difference() -> None:
 
 
 def by_zero(type_: str) -> str:
-    """Quotients and remainders of which every second one is by zero: the interpreter says all ones, as ptxas's code
-    gives."""
+    """Quotients and remainders, every second one by zero: the interpreter returns all ones, as ptxas's code does."""
     r, cut = {16: ("%h", "cvt.u16.u32"), 32: ("%r", "mov.b32"), 64: ("%d", "cvt.u64.u32")}[int(type_[1:])]
     a, b, c, d = (f"{r}{n}" for n in (4, 5, 6, 7))
     regs = ".reg .b16 %h<9>;" if r == "%h" else ""
@@ -185,8 +184,8 @@ ld.global.b64 %d3, [%d0]; or.b64 %d3, %d3, 0x7ff8000000000001; mov.b64 %f0, %d3;
 
 
 def test_payloads_of_nans_are_no_difference() -> None:
-    """A NaN of double precision stored as bits, whole or in halves, is equal to any NaN and to nothing else; what
-    depends on its payload is undefined; integers that look like NaNs are compared bit by bit."""
+    """A NaN of double precision stored as bits, whole or in halves, equals any NaN and nothing else. A value that
+    depends on its payload is undefined. Integers that look like NaNs are compared bit by bit."""
 
     def doubles(body: str) -> str:
         return f"{DOUBLES}{body}\nret; }}\n"
@@ -208,7 +207,7 @@ def test_payloads_of_nans_are_no_difference() -> None:
 
 
 def test_comparisons_with_undefined_values_are_no_difference() -> None:
-    """A number seldom less than random bits: that shared memory was never written shows with small halves alone."""
+    """A number that is rarely less than random bits: only small halves show that shared memory was never written."""
     text = kernel("""and.b32 %r3, %r0, 63; shl.b32 %r3, %r3, 2; mov.u32 %r4, s; add.u32 %r4, %r4, %r3; \
 ld.shared.u32 %r2, [%r4];
     shr.u32 %r5, %r2, 16; sub.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 31; selp.u32 %r2, 1, 2, %p1; \
@@ -218,8 +217,8 @@ st.global.u32 [%d1], %r2;""")
 
 
 def test_a_rare_undefined_value_of_the_cubin_is_no_difference() -> None:
-    """Shared memory that was never written decides, one time in 16: the cubin's own contents may be those. A wrong
-    constant is found all the same."""
+    """Shared memory that was never written decides, one time in 16; the cubin's own contents may be among those. A
+    wrong constant is still found."""
     body = """and.b32 %r3, %r0, 63; shl.b32 %r3, %r3, 2; mov.u32 %r4, s; add.u32 %r4, %r4, %r3; \
 ld.shared.u32 %r2, [%r4];
     mul.lo.u32 %r2, %r2, 0x9E3779B1; shr.u32 %r2, %r2, 28; setp.eq.u32 %p1, %r2, WHICH; selp.u32 %r2, 1, 2, %p1;
@@ -248,7 +247,7 @@ BODY st.global.u32 [%d1], %r3; ret; }
 @pytest.mark.parametrize(
     "when",
     [
-        "setp.eq.u32 %p1, %r2, 0;",  # no turn of a loop
+        "setp.eq.u32 %p1, %r2, 0;",  # no iteration of a loop
         "setp.eq.f32 %p1, %f1, 0f7f800000; setp.eq.f32 %p2, %f1, 0fff800000; or.pred %p1, %p1, %p2;",
         "abs.f32 %f2, %f1; setp.lt.f32 %p1, %f2, 0f0f800000; setp.ne.and.f32 %p1, %f1, 0f00000000, %p1;",  # 2^-96
         "abs.f32 %f2, %f1; setp.gt.f32 %p1, %f2, 0f6f800000; setp.ne.and.f32 %p1, %f2, 0f7f800000, %p1;",  # 2^96
@@ -256,7 +255,7 @@ BODY st.global.u32 [%d1], %r3; ret; }
     ids=["no turn", "infinite", "little", "great"],
 )
 def test_rare_scalars_are_tried(when: str) -> None:
-    """What is wrong for such a scalar alone is found; and each of them in a launch that can be judged."""
+    """A value that is wrong only for such a scalar is found, and each scalar occurs in a launch that can be judged."""
     right, wrong = (RARE.replace("BODY", when + f"@%p1 mov.u32 %r3, {value};") for value in (6, 7))
     report = judge(right, seeds=SEEDS, ours=ours(right), other=ours(wrong))
     assert [(f.kind, f.side) for f in report.findings] == [("difference", "other")]
@@ -287,7 +286,7 @@ LOAD mov.u32 %r3, 5; BODY st.global.u32 [%d1], %r3; ret; }
     ids=["unsigned", "signed", "float", "count"],
 )
 def test_numbers_of_the_code_are_tried(load: str, body: str) -> None:
-    """A comparison that also lets the very number through is found, in a buffer and in a parameter."""
+    """A comparison that also accepts the very number is found, in a buffer and in a parameter."""
     right = ELEMENTS.replace("LOAD", load).replace("BODY", body + "@%p1 mov.u32 %r3, 6;")
     wrong = right.replace("setp.gt", "setp.ge")
     assert right != wrong
@@ -303,7 +302,7 @@ def judged_seeds(text: str) -> list[int]:
 
 
 def test_wide_launches() -> None:
-    """Very many threads follow where nothing depended on an order, and there alone."""
+    """Very many threads follow if nothing depended on an order, and only then."""
     assert judged_seeds(
         ELEMENTS.replace("LOAD", "ld.global.u32 %r4, [%d0];").replace("BODY", "add.u32 %r3, %r4, 1;")
     ) == [*range(MOST_SEEDS), *WIDE_SEEDS]
@@ -314,7 +313,7 @@ def test_wide_launches() -> None:
 
 
 def test_kin_of_extremes() -> None:
-    """A difference of two very great parameters, which is next to nothing for those of one size alone."""
+    """A difference of two very great parameters, which is almost nothing for two of equal size."""
     body = (
         "add.f32 %f3, %f1, %f2; abs.f32 %f1, %f1; setp.gt.f32 %p1, %f1, 0f7E000000; setp.eq.and.f32 %p1, %f3, "
         "0f00000000, %p1;"
@@ -397,9 +396,9 @@ ld.param.b32 %r3, [b]; @%p1 add.u32 %r3, %r3, 1000; st.global.u32 [%d0], %r3; re
 
 @pytest.mark.parametrize("sm", ["80", "90", "120"])
 def test_pointers_to_functions_in_data(sm: str) -> None:
-    """Tables of functions in global and constant memory (what virtual functions are made of), shared by kernels whose
-    copies of the functions lie elsewhere; calls by pointer inside of calls by pointer; null pointers; comparison with a
-    pointer that the code makes."""
+    """Tables of functions in global and constant memory (as for virtual functions), shared by kernels whose copies of
+    the functions are elsewhere; nested calls by pointer; null pointers; comparison with a pointer that the code
+    computes."""
     text = POINTERS.replace("sm_80", f"sm_{sm}")
     report = Cosim(text, f"sm_{sm}", {"ours": ours(text, f"sm_{sm}")}, 3).run()
     assert report.findings == [] and report.judged["ours"] == 6
@@ -416,7 +415,7 @@ def test_pointers_to_functions_in_data_of_ptxas(tmp_path: Path) -> None:
 
 
 def test_wild_accesses_are_undefined() -> None:
-    """A kernel that leaves every buffer is not judged, and says so with its line."""
+    """A kernel that leaves every buffer is not judged, and the report gives its line."""
     text = kernel("ld.global.u32 %r1, [%d0+100000000]; st.global.u32 [%d1], %r1;")
     report = judge(text, ours=ours(text))
     assert {f.kind for f in report.findings} == {"undefined"}
@@ -428,7 +427,7 @@ def test_wild_accesses_are_undefined() -> None:
     "name", ["vadd", "saxpy", "scan", "histogram", "switch10", "call_twice", "divrem64", "half2_ops", "local_array"]
 )
 def test_kernels(name: str) -> None:
-    """Test kernels with launches made up here: our cubins are right, and something was judged."""
+    """Test kernels with launches generated here: our cubins are right, and something was judged."""
     text = (KERNELS / f"{name}.ptx").read_text()
     report = judge(text, ours=ours(text))
     assert report.differences() == []
@@ -453,7 +452,7 @@ def test_command_line() -> None:
 
 @pytest.mark.parametrize("arch", ["80", "90"])
 def test_one_instruction_forms(arch: str) -> None:
-    """A small sweep: interpreter and our cubin agree on a form of a sample of the rows that our chain takes."""
+    """A small sweep: interpreter and our cubin agree on a form of a sample of the rows that our chain supports."""
     forms = sample(f"sm_{arch}", 110, 5)
     sweep = one_op.Sweep(f"sm_{arch}", ("ours",), 5, None)
     sweep.judge_ours([f for f in forms if f.name[0] != "v"])
@@ -476,6 +475,6 @@ def test_one_instruction_forms_of_ptxas(arch: str) -> None:
 
 
 def sample(target: str, count: int, seed: int) -> list[Form]:
-    """A few forms of the corpus, drawn with a seed."""
+    """A few forms of the corpus, drawn from a seed."""
     forms = Corpus(target, limit=3, seed=seed).forms
     return random.Random(seed).sample(forms, count)

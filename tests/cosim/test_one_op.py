@@ -1,5 +1,4 @@
-"""The sweep itself: what it draws, what it counts, what it says of forms that it did not see, and ptxas's ways that it
-knows."""
+"""The sweep itself: what it draws and counts, its estimate for forms that it did not see, and its models of ptxas."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from tests.cosim.tally import Tally, journal, lower_bound
 
 
 def keys(row: table.Row, limit: int, seed: int = 0) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """What is drawn of a row."""
+    """The forms drawn from a row."""
     return [(tuple(c.mods), c.types) for c in choices(row, limit, seed)]
 
 
@@ -31,7 +30,7 @@ def test_a_greater_limit_goes_on_where_a_smaller_one_ended() -> None:
     assert keys(row, 300, 1) != few
 
 
-@pytest.mark.parametrize("name", ["ld", "red"])  # rows that are drawn from, and rows that the greater limit has whole
+@pytest.mark.parametrize("name", ["ld", "red"])  # rows that are sampled, and rows that the greater limit covers
 def test_skipping_leaves_out_exactly_what_the_smaller_limit_gives(name: str) -> None:
     def drawn(limit: int, skip: int) -> list[tuple[str, ...]]:
         return [(row.key, *c.mods, *c.types) for row, c in walk("sm_90", name, limit, 3, skip)]
@@ -114,7 +113,7 @@ def run(target: str, seed: int, only: str, opcodes: set[str]) -> one_op.Sweep:
 @pytest.mark.oracle
 @pytest.mark.parametrize("seed", [7, 41])
 def test_vmad_of_ptxas_is_as_modelled(seed: int) -> None:
-    """Whole words with a sign, whatever their types say: forms without selectors are drawn with these seeds."""
+    """Whole words are signed, no matter what their types say: these seeds draw forms without selectors."""
     sweep = run("sm_90", seed, "vmad", set())
     assert sweep.counts["ptxas differs"] == 0
     assert sweep.counts["ptxas as modelled"] >= 10
@@ -123,7 +122,7 @@ def test_vmad_of_ptxas_is_as_modelled(seed: int) -> None:
 
 @pytest.mark.oracle
 def test_wide_accesses_of_a_cluster_are_left_out_by_ptxas() -> None:
-    """256 bits, scope .cluster: neither load nor store; other scopes have them.  Ours has all of them."""
+    """256 bits, scope .cluster: neither load nor store; other scopes have them. Ours has all of them."""
     oracle.require("ptxas")
     sweep = one_op.Sweep("sm_120a", ("ptxas", "ours"), 0, None)
     forms = []
@@ -158,8 +157,8 @@ def great(target: str, key: str) -> screen.Heads:
 @pytest.mark.oracle
 @pytest.mark.parametrize(("target", "key"), [("sm_120a", "ld#4")])
 def test_what_ptxas_takes_is_in_the_screen(target: str, key: str) -> None:
-    """The plain draw does not know of the screen: nothing that ptxas takes of it may be outside; what a screen leaves
-    is mostly taken."""
+    """The plain draw does not know the screen: ptxas must accept nothing outside it, and most of what a screen
+    leaves."""
     oracle.require("ptxas")
     heads = great(target, key)
     row = next(r for r in table.rows("ld") if r.key == key)

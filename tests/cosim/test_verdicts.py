@@ -1,5 +1,5 @@
-"""`orias-check --cosim` says first, of each kernel, whether it is equal, different or not judged and why; in the time
-that a kernel has."""
+"""`orias-check --cosim` first says for each kernel whether it is equal, different or not judged and why; within the
+kernel's time budget."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stages.simulate import Device
 from tests.cosim.test_bad_input import GOOD, check, cubin
 
 AWAY = GOOD.replace("st.global.u32 [%d0], %r0;", "st.global.u32 [%d0+1073741824], %r0;")
-#: Many turns for each thread: a launch of many threads takes minutes, warp by warp.
+#: Many iterations for each thread: a launch of many threads takes minutes, warp by warp.
 LONG = """.version 8.0
 .target sm_90
 .address_size 64
@@ -44,7 +44,7 @@ def test_the_verdict_comes_first(
 
 
 def test_a_run_that_the_simulator_cannot_do_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Instructions that it does not have, and its own limit where that is less than the program may take."""
+    """Instructions that the simulator lacks, and its own limit if that is less than the program may take."""
     cosim = Cosim(GOOD, "sm_90", {"x": Device(cubin(GOOD))}, seeds=1)
     monkeypatch.setattr(
         "stages.check.cosim.simulate",
@@ -63,7 +63,7 @@ def test_a_run_that_the_simulator_cannot_do_is_no_difference(monkeypatch: pytest
 
 
 def test_a_kernel_has_its_time() -> None:
-    """Launches, loop counts and orders are fitted to it."""
+    """Launches, loop counts and orders are fitted to the time budget."""
     device = Device(compile_ptx(LONG, "sm_90", {}))
     began = time.process_time()
     report = Cosim(LONG, "sm_90", {"ours": device}, seconds=1.5).run()
@@ -71,8 +71,8 @@ def test_a_kernel_has_its_time() -> None:
     assert time.process_time() - began < 4
 
 
-#: What a warp of less than 32 threads makes of a matrix product, and what a clock shows, is left open; the other store
-#: is not. Every thread's neighbours in other warps may have stored or not.
+#: A matrix product of a warp of less than 32 threads, and the value of a clock, are undefined; the other store is not.
+#: Every thread's neighbours in other warps may or may not have stored.
 OPEN = """.version 8.0
 .target sm_80
 .address_size 64
@@ -105,7 +105,7 @@ def test_what_the_manual_leaves_open_is_no_difference(what: str) -> None:
     assert verdict.word == "different", verdict
 
 
-#: Terms that cancel each other make errors of approximations as great as one likes; sines of great angles have no
+#: Terms that cancel each other make errors of approximations arbitrarily great; sines of great angles have no
 #: bound.
 CANCEL = """.version 8.0
 .target sm_80

@@ -6,8 +6,8 @@ interpreter.
 
 CHECKOUT is a folder with the repository vosen/ZLUDA: its table of names, inputs and outputs is read from
 `ptx/src/test/spirv_run/mod.rs` (macros `test_ptx!`, one thread, and `test_ptx_warp!`, 64 threads), the PTX from the
-files beside it; nothing of it is kept here. What ptxas refuses is not judged; where its cubin gives other values in the
-simulator, the line says so.
+files next to it; nothing of it is kept here. PTX that ptxas refuses is not judged. If ptxas's cubin gives other values
+in the simulator, the line says so.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests import oracle
 
 Arr = NDArray[Any]
 FOLDER: Final = Path("ptx/src/test/spirv_run")
-SHARED: Final = 1024  # bytes of dynamic shared memory that their launches give
+SHARED: Final = 1024  # bytes of dynamic shared memory in their launches
 _KINDS: Final = {"u8": np.uint8, "i8": np.int8, "u16": np.uint16, "i16": np.int16, "u32": np.uint32, "i32": np.int32,
 "u64": np.uint64, "i64": np.int64,
                  "f16": np.float16, "f32": np.float32, "f64": np.float64}  # fmt: skip
@@ -41,7 +41,7 @@ _SUFFIX: Final = re.compile(r"(?<=[0-9a-fA-F.)_])(u8|i8|u16|i16|u32|i32|u64|i64|
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row of the table. ``given``: None where the kernel takes the output alone."""
+    """One row of the table. ``given``: None if the kernel takes only the output."""
 
     name: str
     given: Arr | None
@@ -85,8 +85,7 @@ def _element(text: str) -> tuple[str, float | int]:
 
 
 def _array(text: str) -> Arr:
-    """The array that a list in brackets stands for. Untyped numbers take the type of the others, else Rust's
-    default."""
+    """The array for a list in brackets. Untyped numbers take the type of the others, else Rust's default."""
     elements = [_element(x) for x in re.sub(r"//[^\n]*", "", text).strip().strip("[]").split(",") if x.strip()]
     kinds = [k for k, _ in elements if k not in ("", "f")]
     floats = any(k.startswith("f") for k, _ in elements)
@@ -112,7 +111,7 @@ def _arguments(text: str, at: int) -> tuple[list[str], int]:
 
 
 def table(checkout: Path) -> Iterator[Entry]:
-    """The rows that have values. Raises OSError, and ValueError for an expression that is not understood."""
+    """The rows that have values. Raises OSError, and ValueError for an unknown expression."""
     text = re.sub(r"//[^\n]*", "", (checkout / FOLDER / "mod.rs").read_text())
     for found in _CALL.finditer(text):
         parts, _ = _arguments(text, found.end())
@@ -132,12 +131,12 @@ def _same(got: Arr, wanted: Arr) -> bool:
 
 
 def _said(got: Arr, wanted: Arr) -> str:
-    """'' or how the results differ."""
+    """'', or how the results differ."""
     return "" if _same(got, wanted) else f"{got[:8].tolist()} in place of {wanted[:8].tolist()}"
 
 
 def _arguments_of(e: Entry, text: str) -> tuple[list[Arr], Arr]:
-    """Their launches pass two pointers whatever the kernel takes."""
+    """Their launches pass two pointers no matter what the kernel takes."""
     out = np.zeros_like(e.wanted)
     head = re.search(rf"\.entry\s+{e.name}\s*\(([^)]*)\)", text)
     count = head[1].count(".param") if head else 2
@@ -145,7 +144,8 @@ def _arguments_of(e: Entry, text: str) -> tuple[list[Arr], Arr]:
 
 
 def _threads(e: Entry) -> tuple[int, ...]:
-    """Their blocks; a second warp that leaves the memory of a kernel written for one (hardware lets it) is left out."""
+    """Their blocks; a second warp that leaves the memory of a kernel written for one (hardware allows it) is
+    omitted."""
     return (1,) if e.given is not None else (64, 32)
 
 
@@ -184,7 +184,7 @@ def interpreted(e: Entry, text: str, arch: str) -> str:
 
 
 def judge(e: Entry, text: str, who: str, arch: str, level: int) -> str:
-    """What is wrong on one way ('' nothing)."""
+    """What is wrong on one side ('' nothing)."""
     if who == "interpreter":
         return interpreted(e, text, arch)
     if who == "ours":
@@ -197,7 +197,7 @@ def judge(e: Entry, text: str, who: str, arch: str, level: int) -> str:
 
 
 def run(checkout: Path, arches: Sequence[str], levels: Sequence[int], only: Sequence[str], who: Sequence[str]) -> int:
-    """Judge every row; prints what is wrong and the sums; how many rows were wrong in ours or the interpreter."""
+    """Judge every row; prints the faults and the sums; returns how many rows were wrong in ours or the interpreter."""
     counts = {
         f"{w} {a} -O{o}": [0, 0] for w in who for a in arches for o in (levels if w != "interpreter" else levels[:1])
     }

@@ -28,14 +28,14 @@ from tests.edges.integers import clamp, num
 
 
 def _whole(x: float, mode: str) -> int:
-    """A finite number to an integer."""
+    """A finite number as an integer."""
     f = Fraction(x)
     return {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil}[mode](f)
 
 
 def _to_integer(a: int, t: str, u: str, mode: str, ftz: bool) -> int:
-    """The manual: NaN gives 0, or 1 << (width - 1) where either side has 64 bits; what is beyond the range, its
-    ends."""
+    """The manual: NaN gives 0, or 1 << (width - 1) if either side has 64 bits; a value beyond the range gives the
+    nearest end."""
     n = int(u[1:])
     x = number(flushed(a, t) if ftz else a, t)
     if math.isnan(x):
@@ -231,7 +231,7 @@ def narrow() -> Iterator[Form]:
     kinds = {"e4m3x2": (ml_dtypes.float8_e4m3fn, 0x7E), "e5m2x2": (ml_dtypes.float8_e5m2, 0x7B)}
 
     def to8(a: int, name: str, relu: bool = False) -> int:
-        """.satfinite: what is beyond the range, infinity too, becomes the greatest number."""
+        """.satfinite: values beyond the range, including infinity, become the greatest number."""
         kind, top = kinds[name]
         if is_nan(a, "f32"):
             return 0x7F

@@ -139,7 +139,7 @@ def _comparisons() -> Iterator[Form]:
     tests: dict[str, Callable[[int, str], bool]] = {
         "finite": lambda x, t: x & PARTS[t][0] != PARTS[t][0], "infinite": lambda x,
         t: x & (PARTS[t][1] - 1) == PARTS[t][0], "number": lambda x, t: not is_nan(x, t),
-        # zeros are normal, says the manual
+        # the manual counts zeros as normal
         "notanumber": is_nan, "normal": lambda x,
         t: x & PARTS[t][0] not in (0, PARTS[t][0]) or not x & (PARTS[t][1] - 1),
         "subnormal": lambda x, t: is_small(x, t) and bool(x & (PARTS[t][1] - 1)),
@@ -255,7 +255,7 @@ def _relu16(r: int, t: str) -> int:
 
 
 def _rounded(f: Fraction, t: str) -> int:
-    """An exact value to f16 or bf16, to nearest."""
+    """An exact value as f16 or bf16, to nearest."""
     if t == "f16":
         return to_half(f, "rn")
     sign, f = (0x8000 if f < 0 else 0), abs(f)

@@ -1,6 +1,6 @@
-"""One PTX instruction with the values that its result must have, from a source outside of the project.
+"""One PTX instruction with the values that its result must have, from a source outside the project.
 
-A form is compiled into a kernel of its own: every thread loads a row of operands (a slot of 8 bytes each), runs the
+A form is compiled into a separate kernel: every thread loads a row of operands (a slot of 8 bytes each), runs the
 instruction, and stores its results into slots.
 """
 
@@ -111,8 +111,8 @@ def bits(kind: str) -> int:
 @dataclass(frozen=True, slots=True)
 class Form:
     """``text``: the instruction with {d}, {e} for results and {a}, {b}, {c} for operands. ``takes``, ``gives``: kinds.
-    ``answer``: from the operands' bits to the results'. ``source``: where the answer comes from. ``family``: the line
-    of the table. ``floats``: results are of this format, any NaN for a NaN."""
+    ``answer``: from the operands' bits to the results'. ``source``: where the answer comes from. ``family``: the row
+    of the table. ``floats``: results have this format, and all NaNs are equal."""
 
     family: str
     text: str
@@ -123,12 +123,12 @@ class Form:
     sm: int = 75
     floats: str = ""
     only: Callable[..., bool] | None = None  # rows that the manual defines
-    suffix: str = ""  # "a" where the form is of a family of SMs alone
-    together: int = 1  # 32: a warp's rows are answered together, ``answer`` takes and gives lists
+    suffix: str = ""  # "a" if only a family of SMs has the form
+    together: int = 1  # 32: a warp's rows are answered together, ``answer`` takes and returns lists
     draw: Callable[[random.Random], list[tuple[int, ...]]] | None = None  # one warp's rows
 
     def rows(self) -> Rows:
-        """Operands, one row a thread: all combinations of edges, or as many as fit, drawn."""
+        """Operands, one row per thread: all combinations of edges, or a random choice of as many as fit."""
         lists = [_EDGES[k] for k in self.takes]
         rng = random.Random(self.text)
         if self.draw is not None:
@@ -152,7 +152,7 @@ class Form:
         return np.array(rows, np.uint64).reshape(len(rows), len(lists))
 
     def expected(self, rows: Rows) -> Rows:
-        """What the source says for every row."""
+        """The source's answer for every row."""
         if self.together > 1:
             warps = [rows[n : n + self.together].tolist() for n in range(0, len(rows), self.together)]
             return np.array([x for w in warps for x in self.answer([tuple(r) for r in w])], np.uint64).reshape(
@@ -193,7 +193,7 @@ class Form:
 
 
 def same(form: Form, got: Rows, wanted: Rows) -> NDArray[np.bool_]:
-    """Row by row; any NaN for a NaN where results are floats."""
+    """Row by row; all NaNs are equal if results are floats."""
     equal = got == wanted
     if form.floats:
         equal |= nan(form.floats, got) & nan(form.floats, wanted)

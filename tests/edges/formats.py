@@ -1,4 +1,4 @@
-"""Float formats: their bits, the host's C, rounding by exact fractions, and where expected values come from."""
+"""Float formats: their bits, the host's C, rounding by exact fractions, and the sources of expected values."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def is_small(x: int, t: str) -> bool:
 
 
 def flushed(x: int, t: str) -> int:
-    """Subnormal numbers to zeros of their sign."""
+    """Subnormal numbers become zeros of their sign."""
     return x & PARTS[t][1] if is_small(x, t) else x
 
 
 def number(x: int, t: str) -> Any:
-    """Bits as a float of Python (no subtleties lost: f64 holds them all)."""
+    """Bits as a Python float (exact: f64 represents all of them)."""
     if t == "bf16":
         return float(np.array(x << 16, np.uint32).view(np.float32))
     return float(np.array(x, f"u{bits(t) // 8}").view(_NUMPY[t]))
@@ -104,7 +104,7 @@ def arith(op: str, t: str, mode: str, ftz: bool, sat: bool) -> Callable[..., int
 
 
 def to_half(x: float | Fraction, mode: str) -> int:
-    """Bits of f16 nearest to a number in a direction, by exact fractions."""
+    """Bits of the f16 nearest to a number in a rounding direction, by exact fractions."""
     if not isinstance(x, Fraction) and (math.isnan(x) or math.isinf(x)):
         return 0x7FFF if math.isnan(x) else 0x7C00 if x > 0 else 0xFC00
     sign = 0x8000 if (x < 0 or (not isinstance(x, Fraction) and math.copysign(1.0, x) < 0)) else 0

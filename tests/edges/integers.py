@@ -1,4 +1,4 @@
-"""Integer instructions by the manual's words, in Python integers."""
+"""Integer instructions by the manual's text, in Python integers."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def _shifts() -> Iterator[Form]:
 
 
 def _bfe(t: str) -> Callable[[int, int, int], int]:
-    """The manual: pos and len are of 8 bits; beyond the value a field has copies of the sign bit (signed) or zeros."""
+    """The manual: pos and len have 8 bits; beyond the value a field has copies of the sign bit (signed) or zeros."""
     n = int(t[1:])
 
     def bfe(a: int, b: int, c: int) -> int:
@@ -403,7 +403,7 @@ def _part(x: int, i: int, width: int, t: str) -> int:
 
 
 def _prmt(a: int, b: int, c: int, mode: str) -> int:
-    """The manual's tables of the special modes, and signs by the msb of a selector in the default one."""
+    """The manual's tables of the special modes; in the default mode the msb of a selector replicates the sign."""
     pool = [(b << 32 | a) >> 8 * i & 255 for i in range(8)]
     k = c & 3
     order = {

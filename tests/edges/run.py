@@ -1,11 +1,11 @@
-"""Directed edge operands for every PTX instruction whose result is not obvious, against sources outside of the project.
+"""Directed edge operands for every PTX instruction whose result is not obvious, against sources outside the project.
 
     python -m tests.edges.run [--arch sm_80 ...] [-O LEVEL] [--only TEXT ...] [--every N] [--who ours ptxas interpreter]
     [--markdown]
 
 Sources: Python integers, exact fractions, C on the host in its rounding modes, numpy, ml_dtypes, tables of the PTX
-manual. Sides: our cubin and ptxas's in the simulator, the PTX interpreter. A line for each difference; then a table by
-family of instructions: forms, rows, source, and how many rows of each side are as the source says.
+manual. Sides: our cubin and ptxas's in the simulator, the PTX interpreter. Prints a line for each difference, then a
+table by family of instructions: forms, rows, source, and how many rows of each side match the source.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from tests.edges.form import Form, Rows, same
 ARCHES: Final = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 SIDES: Final = ("ours", "ptxas", "interpreter")
 _BLOCK: Final = 256
-_TOGETHER: Final = 12  # forms of a module
+_TOGETHER: Final = 12  # forms per module
 
 
 @dataclass(slots=True)
 class Family:
-    """A line of the table."""
+    """A row of the table."""
 
     forms: set[str] = field(default_factory=set)
     source: dict[str, None] = field(default_factory=dict)
@@ -59,7 +59,7 @@ def module(forms: Sequence[Form], arch: str) -> str:
 
 
 def results(form: Form, name: str, rows: Rows, side: Device | Module) -> Rows | str:
-    """What a side stores, or why not."""
+    """The results that a side stores, or why there are none."""
     padded = np.concatenate([rows, np.repeat(rows[-1:], -len(rows) % form.together, axis=0)])
     out = np.zeros((len(padded), len(form.gives)), np.uint64)
     block = form.together if form.together > 1 else min(_BLOCK, len(padded))
@@ -96,7 +96,7 @@ def sides(text: str, arch: str, level: int, who: Sequence[str]) -> Iterator[tupl
 
 
 def taken(forms: Sequence[Form], arch: str) -> list[Form]:
-    """Those that ptxas takes: it decides which forms there are."""
+    """The forms that ptxas accepts: it decides which forms exist."""
     if not isinstance(oracle.compile_ptx(module(forms, arch), arch[3:], "-O0"), oracle.ToolError):
         return list(forms)
     if len(forms) == 1:
@@ -106,7 +106,8 @@ def taken(forms: Sequence[Form], arch: str) -> list[Form]:
 
 
 def judge(forms: Sequence[Form], arch: str, level: int, who: Sequence[str], table: dict[str, Family]) -> list[str]:
-    """Run some forms on all sides; what is not as the source says. Where a whole module can't be had, form by form."""
+    """Run some forms on all sides; report results that differ from the source. If a whole module fails, form by
+    form."""
     found: list[str] = []
     if not forms:
         return found

@@ -1,4 +1,4 @@
-"""A sample of the edge operands: our code, ptxas's and the interpreter give what outside sources say. All of it:
+"""A sample of the edge operands: our code, ptxas's and the interpreter match outside sources. The full set:
 `python -m tests.edges.run`."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def test_sample(arch: str, first: int) -> None:
 
 
 def test_without_ptxas() -> None:
-    """The instructions that were once wrong everywhere, and some that go through several instructions."""
+    """The instructions that were once wrong everywhere, and some that lower to several instructions."""
     wanted = (
         "bfe.s32",
         "shf.r.clamp",

@@ -1,4 +1,4 @@
-"""Warp-wide instructions under masks, and atomics, by the manual's words in Python integers."""
+"""Warp-wide instructions under masks, and atomics, by the manual's text in Python integers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MASKS: Final = (0xFFFFFFFF, 0x0000FFFF, 0xAAAAAAAA, 0x80000001, 0x00000010)
 
 
 def _few(bits: int) -> Callable[[random.Random], Warp]:
-    """A warp's operands: all equal, of a few values, or all different."""
+    """A warp's operands: all equal, few different values, or all different."""
 
     def draw(rng: random.Random) -> Warp:
         count = rng.choice((1, 2, 3, 32))
@@ -33,7 +33,7 @@ def _few(bits: int) -> Callable[[random.Random], Warp]:
 
 
 def _masked(text: str, mask: int) -> str:
-    """The instruction for the threads of a mask alone; the others have zeros."""
+    """The instruction for the threads of a mask; the others have zeros."""
     if mask == 0xFFFFFFFF:
         return text
     return (
@@ -183,7 +183,7 @@ def _shuffles() -> Iterator[Form]:
 
 
 def _atomics() -> Iterator[Form]:
-    """Each thread's own word: what was there, and what is there afterwards. Global memory in the output's slots, shared
+    """Each thread's own word: the old and the new value. Global memory in the output's slots, shared
     memory in slots by thread."""
 
     def text(op: str, n: int, count: int, space: str) -> str:
@@ -252,7 +252,7 @@ def _atomics() -> Iterator[Form]:
 
 
 def _atomic_sum(a: int, b: int, flush: bool) -> int:
-    """atom.add.f32: on global memory subnormal numbers are zeros of their sign, on shared memory not."""
+    """atom.add.f32: in global memory subnormal numbers are zeros of their sign, in shared memory not."""
 
     def cut(x: int) -> int:
         return x & 1 << 31 if flush and not x & 0x7F800000 else x

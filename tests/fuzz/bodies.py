@@ -1,6 +1,6 @@
-"""The code of one random kernel or function: nested and tangled control flow over the forms of :mod:`forms`.
+"""The code of one random kernel or function: nested and irregular control flow over the forms of :mod:`forms`.
 
-Everything is defined: registers have values before they are read, loops count down.
+Everything is defined: registers have values before they are read, and loops count down.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.fuzz.writer import TABLES, Writer
 #: Bytes of input and of output of a thread.
 INPUT: Final = 256
 OUTPUT: Final = 768
-#: A block's threads are all here; a warp's are; neither.
+#: All threads of a block are here; all of a warp; neither.
 ALL, WARP, SOME = 2, 1, 0
 READ: Final = {
     "w": "b32",
@@ -38,14 +38,14 @@ READ: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What a kernel is like."""
+    """The character of a kernel."""
 
     registers: dict[str, int]  # of each kind at the beginning
     fresh: float
     tables: tuple[str, ...]
     budget: int  # instructions, about
     memory: bool
-    constant: float  # how many registers begin with a constant
+    constant: float  # the share of registers that begin with a constant
     guards: float
     loops: int = 4  # how often control flow is a counted loop
 
@@ -95,7 +95,7 @@ def style(rng: random.Random, sm: int) -> Style:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A function: kinds of its parameters (a digit: a structure of so many bytes) and of its result."""
+    """A function: kinds of its parameters (a digit: a structure of that many bytes) and of its result."""
 
     name: str
     params: tuple[str, ...]
@@ -113,9 +113,9 @@ class Body:
         self.w.prefix = prefix
         self.memory = Memory(self.w)
         self.callees = callees
-        self.most = ALL  # how many threads can meet at most from here on
+        self.most = ALL  # the largest set of threads that can converge from here on
         self.loops = 0
-        self.rounds = 20  # that a loop may make here
+        self.rounds = 20  # most iterations of a loop here
         self.budget = how.budget
         self.sm = sm
         self.leave: Callable[[], list[str]] = lambda: ["exit;"]
@@ -123,7 +123,7 @@ class Body:
         self.uniform = [f for f in TABLES["uniform"] if f.sm <= sm]
         self.warp = [f for f in TABLES["warp"] if f.sm <= sm]
         self.part = [f for f in TABLES["part"] if f.sm <= sm]
-        self.slots: int | None = None  # bytes of output that are taken; a function has none
+        self.slots: int | None = None  # bytes of output in use; a function has none
 
     # -------------------------------------------------------------- straight code
 
@@ -171,7 +171,7 @@ class Body:
         self.w.put("; ".join(f"{guard}{part}" for part in text.split("; ")) + ";")
 
     def given(self) -> None:
-        """A parameter, or an index or size of the launch, read in the midst."""
+        """A parameter, or an index or size of the launch, read in the middle of the code."""
         w, rng = self.w, self.rng
         what = rng.random()
         if what < 0.3:
@@ -213,7 +213,7 @@ class Body:
         w.show(kind, out)
 
     def rotate(self) -> None:
-        """Values change places, as at the end of a loop."""
+        """Values are exchanged, as at the end of a loop."""
         w, rng = self.w, self.rng
         kind = rng.choice("wwwlhfdp")
         names = list(dict.fromkeys(w.scope[kind]))
@@ -233,7 +233,7 @@ class Body:
                 w.put(f"mov.{t} {a}, {b};")
 
     def observe(self) -> None:
-        """A value that goes to the output at once."""
+        """A value that is stored to the output at once."""
         rng = self.rng
         if self.slots is None or self.slots >= OUTPUT - 4 * OWN:
             return
@@ -257,7 +257,7 @@ class Body:
         self.slots += 8
 
     def meet(self, whole: int) -> None:
-        """Threads look at each other."""
+        """Threads exchange values."""
         w, rng = self.w, self.rng
         if whole < ALL or rng.random() < 0.75:
             self.line(rng.choice(self.warp), "")
@@ -275,7 +275,7 @@ class Body:
                 w.new("w"),
                 w.new("w"),
                 w.new("w"),
-            )  # an address is no value: it differs from one compiler to another
+            )  # an address is not compared: it differs between compilers
             other = rng.randrange(1, BLOCK)
             w.put(
                 f"st.shared.b32 [%mine], {w.pick('w')};",
@@ -342,7 +342,7 @@ class Body:
     # -------------------------------------------------------------- control
 
     def statement(self, depth: int, whole: int) -> None:
-        """Something of at most this depth."""
+        """A statement of at most this depth."""
         rng = self.rng
         whole = min(whole, self.most)
         if depth <= 0 or self.budget <= 0:
@@ -360,7 +360,7 @@ class Body:
         rng.choices([k for _, k in kinds], [n for n, _ in kinds])[0](depth, whole)
 
     def inner(self, depth: int, whole: int) -> None:
-        """A statement whose new registers nobody sees behind it; at times one moves into an older one."""
+        """A statement whose new registers are not visible after it; sometimes one is copied to an older one."""
         w, rng = self.w, self.rng
         mark = w.mark()
         self.statement(depth, whole)
@@ -376,7 +376,7 @@ class Body:
         self.statement(depth - 1, whole)
 
     def condition(self, whole: int) -> tuple[str, int]:
-        """A predicate, and who is together in an arm under it."""
+        """A predicate, and which threads are together in an arm under it."""
         w, rng = self.w, self.rng
         if rng.random() < 0.3 and w.scope["q"]:
             return w.pick("q"), whole
@@ -440,12 +440,12 @@ class Body:
         else:
             w.put(f"and.b32 {count}, {w.pick(kind)}, {rng.choice((1, 3, 3, 7))};")
         head, out, step = w.label(), w.label(), w.label()
-        if rng.random() < 0.4:  # tested in front
+        if rng.random() < 0.4:  # tested before the loop
             w.put(f"setp.eq.s32 {again}, {count}, 0;", f"@{again} bra {out};")
         broken = rng.random() < 0.4
         leavers = "q" if inside and rng.random() < 0.4 else "p"
         if broken and leavers == "p":
-            inside = SOME  # from the first round on: the next one may miss some
+            inside = SOME  # after the first iteration: the next one may lack some
         w.put(f"{head}:")
         self.loops += 1
         mark = w.mark()
@@ -481,7 +481,7 @@ class Body:
         w.put(f"{end}:")
 
     def tangle(self, depth: int, whole: int) -> None:
-        """Blocks that jump to each other as they like, as long as there is fuel."""
+        """Blocks that jump to each other at random, as long as there is fuel."""
         w, rng = self.w, self.rng
         fuel, empty, end = w.new("w"), w.new("p"), w.label()
         w.put(f"mov.u32 {fuel}, {rng.randint(3, 9)};")
@@ -500,7 +500,7 @@ class Body:
         w.put(f"{end}:")
 
     def group(self, depth: int, whole: int) -> None:
-        """The threads for which a predicate holds work together under their own mask."""
+        """The threads whose predicate is true work together under their own mask."""
         if not whole or self.w.mask != "0xffffffff":
             self.straight(2, whole)
             return
@@ -535,7 +535,7 @@ class Body:
     # -------------------------------------------------------------- text
 
     def begin(self, kind: str, number: int, source: Callable[[str], str | None]) -> None:
-        """The first registers of a kind: constants, or what ``source`` writes into a new register."""
+        """The first registers of a kind: constants, or what ``source`` writes to a new register."""
         w, rng = self.w, self.rng
         for _ in range(number):
             name = None
@@ -548,7 +548,7 @@ class Body:
             w.show(kind, name)
 
     def local(self) -> None:
-        """A pointer to a local variable, filled, and maybe its generic twin."""
+        """A pointer to a filled local variable, and sometimes its generic address."""
         w, rng = self.w, self.rng
         name, pointer = f"local{w.prefix}", w.new("l")
         self.locals = name

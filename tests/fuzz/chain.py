@@ -3,8 +3,8 @@
     python -m tests.fuzz.chain [--seed N] [--count N] [--arch sm_X ...] [-O LEVEL ...] [--minutes M] [--kernels N]
     [--runs N] [--turns] [--cuda] [--who ptxas] [--raw] [--keep FOLDER] [FILE.ptx ...]
 
-Each failure is printed with its seed, made smaller (without ``--raw``), and the guilty pass is named. Files are
-programs kept before; their first lines say how they run.
+Each failure is printed with its seed, shrunk (without ``--raw``), and the guilty pass is named. Files are programs kept
+before; their first lines say how to run them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.fuzz.guilty import guilty, theirs
 from tests.fuzz.judge import Fault, ParseError, Program, Way, check
 from tests.fuzz.shrink import shrink
 
-#: What ptxas is known to get wrong (tests/cosim/known) so often that nothing else would show.
+#: Known errors of ptxas (tests/cosim/known) that are so frequent that nothing else would show.
 _SPARED = re.compile(r"@!?%\w+ (testp\.|set\.)")
 
 ARCHES = ("sm_75", "sm_80", "sm_90", "sm_120")
@@ -36,7 +36,7 @@ def number(arch: str) -> int:
 
 
 def floor(arches: list[str], seed: int) -> int:
-    """The SM that a module is written for: newer forms come only with the newer ones."""
+    """The SM for which a module is written: newer forms occur only with newer SMs."""
     wanted = [number(a) for a in arches]
     usable = [n for n in FLOORS if min(wanted) <= n <= max(wanted)] or [max(n for n in FLOORS if n <= min(wanted))]
     return usable[seed % len(usable)]
@@ -48,7 +48,7 @@ def way_of(arch: str, level: int, seed: int) -> Way:
 
 
 def write(folder: Path, name: str, program: Program, fault: Fault, text: str) -> Path:
-    """Keep a program with how it is run in front."""
+    """Save a program, with the way to run it at the top."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     way = fault.way
@@ -72,7 +72,7 @@ def read(path: Path) -> tuple[Program, Way, list[str]]:
 
 
 def report(program: Program, fault: Fault, label: str, folder: Path | None, raw: bool) -> None:
-    """Print a failure; keep it; make it smaller and look for who did it."""
+    """Print a failure; save it; shrink it and look for the culprit."""
     print(f"{label}: {fault}", flush=True)
     if folder:
         write(folder, f"{label.replace(' ', '_')}.ptx", program, fault, program.text)

@@ -1,6 +1,7 @@
-"""What errors of single passes need to show, and plain random code seldom has: loads in loops beside stores to the same
-bytes, loads whose address is good only where they are done, small differences that fall below zero, shifts that lose
-all bits that are set, halves shifted apart, words of the warp in code whose parts do not meet."""
+"""Patterns that errors of single passes need in order to show, and that plain random code rarely has: loads in loops
+with stores to the same bytes; loads whose address is valid only where they execute; small differences that fall below
+zero; shifts that lose all set bits; halves shifted separately; warp-uniform words in code whose paths do not
+converge."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ def _mix(k: Body, to: str, value: str) -> None:
 
 
 def _rounds(k: Body, low: int, high: int) -> tuple[str, str, str]:
-    """A counter that goes down, its predicate and the label of the loop's head; the number of rounds is known or
-    not."""
+    """A counter that goes down, its predicate and the label of the loop's head; the number of iterations may or may not
+    be known."""
     w, rng = k.w, k.rng
     count, again, head = w.new("w"), w.new("p"), w.label()
     if rng.random() < 0.5:
@@ -51,7 +52,7 @@ def _again(k: Body, loop: tuple[str, str, str]) -> None:
 
 
 def reloaded(k: Body, depth: int, whole: int) -> None:
-    """A loop that loads from where it stores, in one width or several, through one pointer or two."""
+    """A loop that loads from where it stores, in one or several widths, through one or two pointers."""
     w, rng = k.w, k.rng
     same = [p for p in k.memory.writable if p.space != ".param"]
     if not same:
@@ -63,7 +64,7 @@ def reloaded(k: Body, depth: int, whole: int) -> None:
     k.budget -= 8
     loop = _rounds(k, 2, 5)
     load = f"ld{to.space}.{rng.choice(('b32', 'b32', 'u16', 's8'))} {value}, {to.at(at)};"
-    if not to.narrow and not to.bias and rng.random() < 0.3:  # an address that the loop works out anew
+    if not to.narrow and not to.bias and rng.random() < 0.3:  # an address that the loop recomputes
         base = w.new("l")
         w.put(f"add.s64 {base}, {to.base}, {at};")
         load = f"ld{to.space}.b32 {value}, [{base}];"
@@ -86,7 +87,7 @@ def reloaded(k: Body, depth: int, whole: int) -> None:
 
 
 def checked(k: Body, depth: int, whole: int) -> None:
-    """A loop with a load whose address is good only for the threads that come by it."""
+    """A loop with a load whose address is valid only for the threads that reach it."""
     w, rng = k.w, k.rng
     wide = [
         p
@@ -109,7 +110,7 @@ def checked(k: Body, depth: int, whole: int) -> None:
         _mix(k, total, loop[0])
     w.put(f"@!{p} bra {skip};")
     mark = w.mark()
-    k.straight(rng.randint(1, 9), 0)  # too much to be done under a guard
+    k.straight(rng.randint(1, 9), 0)  # too much for execution under a guard
     w.put(f"ld{to.space}.b32 {value}, [{address}+{at}];")
     _mix(k, total, value)
     if rng.random() < 0.5:
@@ -121,13 +122,13 @@ def checked(k: Body, depth: int, whole: int) -> None:
 
 
 def bits(k: Body) -> None:
-    """Words of which a compiler knows some bits, where it might know too much."""
+    """Words of which a compiler knows some bits, and could believe that it knows too many."""
     w, rng = k.w, k.rng
     x, out, p = w.new("w"), w.new("w"), w.new("p")
     n = rng.choice((1, 2, 4, 8, 16, 24, 28, 30, 31))
     k.budget -= 3
     what = rng.random()
-    if what < 0.35:  # nothing is left of what is shifted out
+    if what < 0.35:  # nothing is left of the value shifted out
         how = rng.choice(("shl.b32", "shr.u32"))
         seed = rng.choice(
             (
@@ -172,7 +173,7 @@ def bits(k: Body) -> None:
                 f"cvt.u32.u64 {made}, {long};",
             )
         w.show("w", made)
-    else:  # a 64-bit sum whose halves are shifted by hand, by the same amount or not
+    else:  # a 64-bit sum whose halves are shifted separately, by equal or different amounts
         high, low, top = w.new("w"), w.new("w"), w.new("w")
         n = rng.choice((1, 3, 5, 12))
         m = n if rng.random() < 0.4 else rng.choice((1, 3, 5, 12))
@@ -187,8 +188,8 @@ def bits(k: Body) -> None:
 
 
 def apart(k: Body, depth: int, whole: int) -> None:
-    """Blocks that jump to each other, each of which holds a word of the warp (a parameter, the block's index, what a
-    lane alone reduces) over a jump that threads take for themselves."""
+    """Blocks that jump to each other. Each keeps a warp-uniform word (a parameter, the block's index, a reduction by
+    one lane) across a jump that threads take independently."""
     w, rng = k.w, k.rng
     fuel, empty, end = w.new("w"), w.new("p"), w.label()
     state = w.move("w", w.pick("w"))

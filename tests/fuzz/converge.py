@@ -1,15 +1,15 @@
-"""Random CUDA kernels whose threads part and meet in every way: early exits, breaks from depth, switch, goto, loops
-with several exits, short circuit, with barriers, shuffles, votes, locks and flags.
+"""Random CUDA kernels whose threads diverge and converge in every way: early exits, breaks from depth, switch, goto,
+loops with several exits, short circuit, with barriers, shuffles, votes, locks and flags.
 
     python -m tests.fuzz.converge [--seeds 0:84] [--sm 75,80,90,100,120] [--opt 3] [--kernels 24] [--minutes 60]
     [--journal FILE]
 
-Each kernel's result depends on nothing that the order of threads changes. It runs on the host (every thread a fiber,
-tests/kernels/host), as ptxas's cubin and ours in the simulator, and ours once more in an unlucky order of warps
+Each kernel's result is independent of the order of threads. It runs on the host (every thread a fiber,
+tests/kernels/host), in the simulator as ptxas's cubin and as ours, and ours again in an adverse order of warps
 (:mod:`stages.simulate.orders`, in turn). Findings: a value that differs, a launch that never ends, and more than 1.5
 times the warp instructions that ptxas's code executes (kernels that wait for locks and flags are not counted: how often
-they look depends on the order). A run with a journal goes on where it was interrupted, and sums up all that stands
-there.
+they test depends on the order). A run with a journal continues where it was interrupted, and sums up everything in the
+journal.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from tests import oracle
 from tests.kernels.model import HERE
 
 THREADS: Final = 64
-WORDS: Final = 8  # of the result, a thread
+WORDS: Final = 8  # words of the result per thread
 LIMIT: Final = 60_000
 ORDERS: Final = ("far", "back", "parts", "random", "starve")
-#: Warp instructions of a launch that is run once more with warps of their own, which costs twenty times as much.
+#: Most warp instructions of a launch that runs again with separate warps, which costs twenty times as much.
 SLOW: Final = 12_000
 RATIO: Final = 1.5
 #: A kernel that runs longer on the host (others end within milliseconds) is not judged, but counted as skipped.
@@ -67,7 +67,7 @@ class Kernel:
         self.waits = False
         self.labels = 0
         self.budget = rng.choice((8, 14, 22))
-        self.exits = False  # some threads may have ended
+        self.exits = False  # some threads may have exited
         self.calls = rng.random() < 0.2
         body = ""
         while self.budget > 0:
@@ -136,8 +136,8 @@ class Kernel:
         return "{ " + "".join(self.statement(depth, whole, loop, out) for _ in range(self.rng.randint(1, 4))) + "}\n"
 
     def statement(self, depth: int, whole: bool, loop: bool, out: str | None) -> str:
-        """``whole``: all threads that have not ended come here together; ``loop``: break and continue are allowed;
-        ``out``: label outside of all loops here."""
+        """``whole``: all threads that have not exited come here together; ``loop``: break and continue are allowed;
+        ``out``: a label outside all loops here."""
         rng = self.rng
         self.budget -= 1
         kind = rng.random()
@@ -172,7 +172,7 @@ class Kernel:
         return self.switch(depth, out) if rng.random() < 0.6 else self.forward(depth)
 
     def together(self) -> str:
-        """What all threads do together. Shuffles only while none has ended."""
+        """An action of all threads together. Shuffles only while none has exited."""
         rng = self.rng
         v = self.var()
         made = [
@@ -267,7 +267,7 @@ class Kernel:
         return text + (f"default: {self.work()}" if rng.random() < 0.5 else "") + "}\n"
 
     def forward(self, depth: int) -> str:
-        """Jumps ahead into a shared tail, from several depths."""
+        """Jumps forward to a shared tail, from several depths."""
         self.labels += 1
         one, two = f"A{self.labels}", f"B{self.labels}"
         work = self.work
@@ -332,7 +332,7 @@ def on_host(made: list[Kernel], seed: int, n: int, folder: Path) -> dict[str, np
 
 
 def _launched(library: ctypes.CDLL, which: int, data: np.ndarray, n: int) -> np.ndarray | str:
-    """The result of one kernel on the host. It runs in a process of its own, since some of the loops never end."""
+    """The result of one kernel on the host. It runs in a separate process, since some of the loops never end."""
     result = np.frombuffer(mmap.mmap(-1, THREADS * WORDS * 4), np.int32)
     child = os.fork()
     if not child:
@@ -352,7 +352,7 @@ def in_simulator(
     device: Device, name: str, seed: int, n: int, order: str = "", progress: bool = False
 ) -> tuple[np.ndarray | str, int]:
     """Result, or the error's text, and executed warp instructions. ``order``: of warps, else in step; ``progress``: as
-    :meth:`Device.launch` has it."""
+    in :meth:`Device.launch`."""
     result = np.zeros(THREADS * WORDS, np.int32)
     device.reset()
     try:
@@ -373,7 +373,8 @@ def in_simulator(
 
 @dataclass(slots=True)
 class Verdict:
-    """Of one seed: findings, ratios of executed instructions, kernels, and those that wait too long to be judged."""
+    """Results for one seed: findings, ratios of executed instructions, kernels, and those that wait too long to be
+    judged."""
 
     found: list[str] = field(default_factory=list)
     ratios: list[float] = field(default_factory=list)
@@ -382,7 +383,7 @@ class Verdict:
 
 
 def one(v: Verdict, k: Kernel, where: str, seed: int, theirs: Device, ours: Device, want: np.ndarray | str) -> None:
-    """Run one kernel of both compilers and put what is found into ``v``."""
+    """Run one kernel of both compilers and add the findings to ``v``."""
     n = seed % 5
     v.kernels += 1
     if isinstance(want, str) and want == ENDLESS:
@@ -393,7 +394,7 @@ def one(v: Verdict, k: Kernel, where: str, seed: int, theirs: Device, ours: Devi
         return
     good, most = in_simulator(theirs, k.name, seed, n, progress=True)
     if k.waits and isinstance(good, str) and "limit" in good:
-        v.skipped += 1  # it looks for the lock too often to be simulated here
+        v.skipped += 1  # it tests the lock too often to be simulated here
         return
     right = not isinstance(good, str) and np.array_equal(good, want)
     if not right:

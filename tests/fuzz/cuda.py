@@ -1,5 +1,5 @@
-"""Random CUDA C through nvcc: PTX in the shapes that a compiler writes. The interpreter judges the PTX, so that only
-the threads' order must not matter in C."""
+"""Random CUDA C through nvcc: PTX in the shapes that a compiler writes. The interpreter judges the PTX, so in C only
+the order of threads must not matter."""
 
 from __future__ import annotations
 
@@ -185,15 +185,15 @@ class Source:
         return text + "}\n"
 
     def counted(self, depth: int) -> str:
-        """A loop with a counter of any type that goes up or down by any step, or a pointer, beside sums that go
-        round."""
+        """A loop with a counter of any type that goes up or down by any step, or a pointer, together with loop-carried
+        sums."""
         rng = self.rng
         i, n, copy = self.new(), self.new(), self.new()
         t = rng.choice(("int", "int", "unsigned", "long long", "unsigned long long", "short"))
         step = rng.choice((1, 1, 2, 3, 4, 7, 16))
         scalar = (
             "s1" if ("s1", "unsigned") in self.names else self.atom("unsigned")
-        )  # functions do not see the kernel's
+        )  # functions do not see the kernel's variables
         rounds = rng.choice(
             (
                 f"({self.atom('int')} & {rng.choice((3, 7, 15))})",
@@ -234,7 +234,7 @@ class Source:
         )
 
     def swap(self) -> str:
-        """Two or three variables of a type change places."""
+        """Two or three variables of a type exchange values."""
         t = self.rng.choice([t for _, t in self.names])
         chosen = [n for n, k in self.names if k == t]
         self.rng.shuffle(chosen)
@@ -319,4 +319,4 @@ def module(seed: int, sm: int, kernels: int) -> str:
         if isinstance(said, oracle.ToolError):
             raise RuntimeError(str(said))
         text = out.read_text()
-        return text.replace('.pragma "nounroll";', "") if seed % 2 else text  # what nvcc was told to leave as it is
+        return text.replace('.pragma "nounroll";', "") if seed % 2 else text  # nvcc was told not to unroll

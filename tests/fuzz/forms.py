@@ -1,13 +1,13 @@
-"""The instructions that random programs are made of: one template an instruction (or a few that belong together).
+"""The instructions of random programs: one template per instruction (or a few that belong together).
 
-``{d*}`` is a destination, ``{s*}`` a register or a literal, ``{r*}`` a register. The letter behind names a kind of
+``{d*}`` is a destination, ``{s*}`` a register or a literal, ``{r*}`` a register. The following letter names a kind of
 register: w 32 bits, l 64, h 16, p predicate, f binary32, d binary64, e binary16, b bfloat16, v two binary16 in 32 bits,
 y two bfloat16. ``{c}`` compares integers, ``{fc}`` floats; ``{n}`` is an amount of any size, ``{m}`` a field's position
 or length below 256, ``{o}`` an odd divisor, ``{=0}`` the first destination again, ``{lut}`` a table of LOP3, ``{bool}``
-what joins predicates, ``{rnd}`` a rounding, ``{!}`` nothing or a negation. ``80:`` in front: needs that SM.
+an operation on predicates, ``{rnd}`` a rounding, ``{!}`` nothing or a negation. The prefix ``80:`` names the first SM.
 
 Everything here is defined for all operands: no division by zero, no approximation, nothing that shows which NaN an
-operation gave (:mod:`programs` cleans floats before their bits are seen).
+operation gave (:mod:`programs` cleans floats before it uses their bits).
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ mov.b32 {{{db},{db}}},{ry}; mov.b32 {dy},{{{=1},{=0}}} | 90:mul.bf16x2 {dy},{ry}
 90:set.{fc}.bf16x2.bf16x2 {dy},{ry},{ry} | 90:set.{fc}.u32.bf16 {dw},{rb},{rb}
 """
 
-#: For a whole warp at one place with the mask {mask}.
+#: For a whole warp at one instruction with the mask {mask}.
 WARP: Final = """
 shfl.sync.idx.b32 {dw},{rw},{n},{seg},{mask} | shfl.sync.bfly.b32 {dw},{rw},{n},{seg},{mask} | \
 shfl.sync.up.b32 {dw}|{dp},{rw},{n},{segup},{mask} | shfl.sync.down.b32 {dw}|{dp},{rw},{n},{seg},{mask}
@@ -201,7 +201,7 @@ bar.warp.sync {mask}
 80:redux.sync.max.s32 {dw},{rw},{mask} | 80:redux.sync.xor.b32 {dw},{rw},{mask} | 80:redux.sync.and.b32 {dw},{rw},{mask}
 """
 
-#: For some threads of a warp whose mask is {mask}: nothing here asks a lane outside of it.
+#: For some threads of a warp with the mask {mask}: nothing here reads a lane outside it.
 PART: Final = """
 vote.sync.ballot.b32 {dw},{rp},{mask} | vote.sync.all.pred {dp},{rp},{mask} | vote.sync.any.pred {dp},{!}{rp},{mask} | \
 match.any.sync.b32 {dw},{rw},{mask} | match.all.sync.b64 {dw}|{dp},{rl},{mask} | bar.warp.sync {mask}
@@ -209,7 +209,7 @@ match.any.sync.b32 {dw},{rw},{mask} | match.all.sync.b64 {dw}|{dp},{rl},{mask} |
 80:redux.sync.or.b32 {dw},{rw},{mask} | shfl.sync.idx.b32 {dw},{rw},{leader},0x1f,{mask}
 """
 
-#: The same value in all threads where its operands are: {w} is read as {u}, {p} as {q}.
+#: The same value in all threads if the operands are: {w} is read as {u}, {p} as {q}.
 UNIFORM: Final = """
 add.s32 {dw},{sw},{sw} | sub.s32 {dw},{sw},{sw} | mul.lo.s32 {dw},{sw},{sw} | and.b32 {dw},{sw},{sw} | \
 or.b32 {dw},{sw},{sw} | xor.b32 {dw},{sw},{sw} | shl.b32 {dw},{sw},{n} | shr.u32 {dw},{sw},{n}
@@ -235,7 +235,7 @@ EDGES: Final = {
 AMOUNTS: Final = (0, 1, 7, 8, 15, 16, 17, 31, 32, 33, 40, 63, 64, 65, 100, 127, 255)
 COMPARE: Final = ("eq", "ne", "lt", "le", "gt", "ge")
 FCOMPARE: Final = (*COMPARE, "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
-#: -fmad=false stands behind the absent rounding: nothing is contracted.
+#: The absent rounding relies on -fmad=false: nothing is contracted.
 ROUNDINGS: Final = ("", ".rn", ".rn", ".rz", ".rm", ".rp")
 
 

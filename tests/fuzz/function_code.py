@@ -1,4 +1,4 @@
-"""The code of one random function, and beside each statement what it does; see :mod:`tests.fuzz.functions`."""
+"""The code of one random function and, with each statement, its effect in Python; see :mod:`tests.fuzz.functions`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.fuzz.function_ops import OPS, REGS, Env, Op
 
 MASK64: Final = (1 << 64) - 1
 FOLD: Final = 0x9E3779B97F4A7C15
-#: Statements that a thread may run in all, about.
+#: Approximate limit of statements that a thread may run in total.
 WORK: Final = 2500
 
 #: Types of scalar parameters (those of 8 and 16 bits with a sign are refused by ptxas), and the kind of register that
@@ -48,7 +48,7 @@ class Param:
         return self.item * max(1, self.count)
 
     def text(self, name: str, count: int = 0) -> str:
-        """Its declaration; ``count``: how long a caller makes a list."""
+        """Its declaration; ``count``: the length that a caller chooses for a list."""
         align = f".align {self.align} " if self.align != self.item else ""
         n = count or self.count
         return f".param {align}.{self.type} {name}" + (f"[{n if n > 0 else ''}]" if n else "")
@@ -56,7 +56,7 @@ class Param:
 
 @dataclass(slots=True)
 class Piece:
-    """An access to a parameter: ``elems`` registers of kind ``kind`` and type ``type`` from ``offset`` on; an element
+    """An access to a parameter: ``elems`` registers of kind ``kind`` and type ``type`` from ``offset``; an element
     is a register or a literal."""
 
     offset: int
@@ -79,7 +79,7 @@ class Piece:
         return f"st.param.{f'v{many}.' if many > 1 else ''}{self.type} [{name}+{self.offset}], {to};"
 
     def get(self, data: bytearray, env: Env) -> None:
-        """What the load does."""
+        """The effect of the load."""
         for n, e in enumerate(self.elems):
             at = self.offset + n * self.size
             value = int.from_bytes(data[at : at + self.size], "little")
@@ -89,14 +89,14 @@ class Piece:
             env[e] = value & (1 << 8 * _BYTES[self.kind]) - 1
 
     def put(self, data: bytearray, env: Env) -> None:
-        """What the store does."""
+        """The effect of the store."""
         for n, e in enumerate(self.elems):
             at = self.offset + n * self.size
             value = env[e] if isinstance(e, str) else e
             data[at : at + self.size] = (value & (1 << 8 * self.size) - 1).to_bytes(self.size, "little")
 
 
-Step = Callable[[Env], bytearray | None]  # what a statement does; bytes when the function returns
+Step = Callable[[Env], bytearray | None]  # the effect of a statement; bytes when the function returns
 
 
 @dataclass(slots=True)
@@ -136,7 +136,7 @@ class Function:
 
 
 class Body:
-    """Writes the code of a function and, beside it, what it does."""
+    """Writes the code of a function together with its effect in Python."""
 
     def __init__(self, rng: random.Random, f: Function | None, callees: Sequence[Function], prefix: str) -> None:
         self.rng = rng
@@ -149,7 +149,7 @@ class Body:
         self.count = dict.fromkeys(REGS, 0)
         self.labels = 0
         self.cost = 0
-        self.rounds = 1  # how often the code being written is run
+        self.rounds = 1  # how often the code being written runs
         self.params_made = 0
         self.locals: list[tuple[str, int, int]] = []
         self.keys: dict[str, str] = {}  # pointer of a local array -> its name in the environment
@@ -176,7 +176,7 @@ class Body:
     # -------------------------------------------------------------- statements
 
     def op(self, o: Op, fresh: bool) -> None:
-        """One operation on registers in sight."""
+        """One operation on visible registers."""
         dst = self.new(o.kind) if fresh or not self.scope[o.kind] else self.pick(o.kind)
         srcs = [self.pick(k) for k in o.srcs]
         literal = o.literal(self.rng) if o.literal else 0
@@ -197,7 +197,7 @@ class Body:
             self.op(self.rng.choice(usable), fresh or self.rng.random() < 0.1)
 
     def fold(self, acc: str, kinds: str = "wlhfdp", most: int = 99) -> None:
-        """Mix what is in sight into a 64-bit register."""
+        """Mix the visible registers into a 64-bit register."""
         for kind in kinds:
             for name in self.scope[kind][-most:]:
                 if name == acc:
@@ -285,7 +285,7 @@ class Body:
             del self.scope[k][n:]
 
     def block(self, count: int, depth: int, fresh: bool) -> None:
-        """Statements one behind the other."""
+        """Consecutive statements."""
         for _ in range(count):
             r = self.rng.random()
             if depth < 3 and r < 0.12:
@@ -332,7 +332,7 @@ class Body:
         self.keys[base] = key
 
     def local_access(self) -> None:
-        """A word of a local array changed and another one read, or as much as the array's alignment lets."""
+        """Change a word of a local array and read another one, or as much as the array's alignment allows."""
         base, size, align = self.rng.choice(self.locals)
         key = self.keys[base]
         to, source = self.rng.randrange(size // 4) * 4, self.pick("w")
@@ -416,7 +416,7 @@ class Body:
         for kind, register in made:
             self.scope[kind].append(register)
         self.cost += len(made) * self.rounds
-        if made and len(made) > 6:  # not all of them stay in sight
+        if made and len(made) > 6:  # not all of them stay visible
             only = {k: v[before[k] :] for k, v in self.scope.items()}
             whole, self.scope = self.scope, only
             self.fold(acc)
@@ -428,7 +428,7 @@ class Body:
         return self.pick(kind)
 
     def need(self, kind: str) -> None:
-        """At least one register of a kind has a value."""
+        """Make sure that at least one register of a kind has a value."""
         if self.scope[kind]:
             return
         if not self.scope["w"]:
@@ -468,7 +468,7 @@ class Body:
     # -------------------------------------------------------------- calls
 
     def call(self, depth: int) -> None:
-        """A call of some function that is not too much work."""
+        """A call of some function that does not take too much work."""
         usable = [f for f in self.callees if self.cost + (f.cost + 20) * self.rounds < WORK]
         if not usable:
             return
@@ -481,7 +481,7 @@ class Body:
         self.emit_call(by, r < 0.2 and not f.listed)
 
     def emit_call(self, by: list[Function], pointer: bool, depth_left: str = "") -> None:
-        """Call ``by[0]``, or by pointer one of ``by`` (a predicate in sight chooses)."""
+        """Call ``by[0]``, or by pointer one of ``by`` (chosen by a visible predicate)."""
         rng, f = self.rng, by[0]
         n = self.params_made = self.params_made + 1
         counts = [rng.randint(1, 5) * 8 if p.count < 0 else 0 for p in f.params]
@@ -534,7 +534,7 @@ class Body:
         self.put("}")
 
     def take(self, p: Param, out: str) -> None:
-        """Load the result into registers in sight."""
+        """Load the result into visible registers."""
         made: list[tuple[str, str]] = []
 
         def fill(kind: str) -> str:

@@ -1,11 +1,10 @@
-"""Random modules of functions with every kind of signature, and what they compute, worked out here in Python: no other
-code of the project has a part in the values.
+"""Random modules of functions with every kind of signature, and their results, computed here in Python: no other code
+of the project contributes to the values.
 
 A module has a kernel ``k(in, out)``, whose threads have :data:`WORDS` words each of both, and functions that call each
-other: directly, by pointer (moved, chosen, from a table in memory), recursively, in loops and under branches that
-differ between threads. The functions stand in two files (:attr:`Program.files`), so that either may come from another
-compiler, or in one (:attr:`Program.whole`). Everything is defined: the bytes of a result that a function does not write
-are not read.
+other: directly, by pointer (moved, selected, from a table in memory), recursively, in loops and under divergent
+branches. The functions are in two files (:attr:`Program.files`), so that either may come from another compiler, or in
+one (:attr:`Program.whole`). Everything is defined: bytes of a result that a function does not write are not read.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def signature(rng: random.Random) -> tuple[list[Param], Param | None]:
 
 
 def _begin(body: Body, rng: random.Random, acc: str) -> None:
-    """Values of every kind, made of what there is."""
+    """Values of every kind, computed from the inputs."""
     body.need("w")
     body.scope["l"].append(acc)
     for kind in "hfdlpp":
@@ -69,7 +68,7 @@ def _write(rng: random.Random, f: Function, callees: Sequence[Function], partner
         if p.count >= 0 and rng.random() < 0.93:
             body.read_all(f"p{n}", n, p, p.size, acc)
         elif p.count < 0:
-            body.read_all(f"p{n}", n, p, 8, acc)  # callers give 8 bytes or more
+            body.read_all(f"p{n}", n, p, 8, acc)  # callers pass 8 bytes or more
     left = ""
     if f.depth:
         name, p, out = body.new("w"), body.new("p"), body.label()
@@ -105,7 +104,7 @@ def _write(rng: random.Random, f: Function, callees: Sequence[Function], partner
     body.scope = {k: list(dict.fromkeys((*kept[k], *body.scope[k]))) for k in kept}
     body.fold(acc)
     body.scope["l"] = [*body.scope["l"], acc, acc, acc]
-    for kind in "whfd":  # what is returned depends on all
+    for kind in "whfd":  # the returned value depends on all
         body.op(rng.choice([o for o in OPS if o.kind == "w" and o.srcs == "l"]), True)
         if kind != "w":
             body.op(rng.choice([o for o in OPS if o.kind == kind and o.srcs in ("w", "l")]), True)
@@ -116,8 +115,7 @@ def _write(rng: random.Random, f: Function, callees: Sequence[Function], partner
 
 
 def _write_tiny(rng: random.Random, f: Function, halves: bool) -> None:
-    """A few operations on some of the arguments, and what comes of the last: much of what is made here is never
-    read."""
+    """A few operations on some of the arguments, and the last result: much of what is computed here is never read."""
     body = Body(rng, f, (), f"{f.name}_")
     for n, p in enumerate(f.params):
         made: list[tuple[str, str]] = []
@@ -153,7 +151,7 @@ def _write_tiny(rng: random.Random, f: Function, halves: bool) -> None:
 
 @dataclass(slots=True)
 class Program:
-    """``files``: the text of each, without a head; ``whole``: all in one."""
+    """``files``: the text of each, without a header; ``whole``: all in one."""
 
     files: list[str]
     whole: str
@@ -161,7 +159,7 @@ class Program:
     relocatable: bool = True
 
     def expected(self, words: Sequence[Sequence[int]]) -> list[list[int]]:
-        """What each thread writes."""
+        """The words that each thread writes."""
         out = []
         for given in words:
             env: Env = {f"in{n}": x for n, x in enumerate(given)}
@@ -171,7 +169,7 @@ class Program:
 
 
 def inputs(seed: int) -> list[list[int]]:
-    """The words of each thread: a few different ones, so that threads part and go together."""
+    """The words of each thread: few different ones, so that threads diverge and converge."""
     rng = random.Random(seed)
     some = [rng.choice((0, 1, 2, 3, 0xFFFFFFFF, 0x80000000, rng.getrandbits(32), rng.getrandbits(8))) for _ in range(6)]
     return [
@@ -258,7 +256,7 @@ def program(seed: int) -> Program:
 
 
 def tiny(seed: int) -> Program:
-    """A kernel that calls one to four small functions of the other file, which call nothing."""
+    """A kernel that calls one to four small leaf functions of the other file."""
     rng = random.Random(seed)
     done: list[Function] = []
     for n in range(rng.randint(1, 4)):

@@ -21,7 +21,7 @@ def _wrong(program: Program, fault: Fault) -> Callable[[Way], bool]:
 
 
 def guilty(program: Program, fault: Fault) -> str:
-    """Words: the pass whose absence makes the program right, and how many rewrites of the stage it takes; else the
+    """In words: the pass whose absence makes the program right, and how many rewrites of the stage are needed; else the
     stage."""
     wrong = _wrong(program, fault)
     way = fault.way
@@ -60,8 +60,8 @@ def guilty(program: Program, fault: Fault) -> str:
 
 
 def theirs(program: Program, fault: Fault) -> str:
-    """What ptxas's cubin does with the same program, where there is a ptxas: if it differs too, one of the judges may
-    be wrong."""
+    """What ptxas's cubin does with the same program, if there is a ptxas: if it differs too, one of the judges may be
+    wrong."""
     if not fault.kernel or not oracle.have("ptxas"):
         return ""
     found = check(program, replace(fault.way, by="ptxas", strict=False), [fault.kernel])

@@ -3,10 +3,10 @@
     python -m tests.fuzz.halves [--seed N] [--count N] [--arch sm_X ...] [-O LEVEL ...] [--turns] [--who ours ptxas
     interpreter] [--keep FOLDER]
 
-A program is a tree of steps. It is written as PTX and, apart from every other reading of PTX in the project, worked out
-thread by thread with Python integers. Pairs are taken apart and put together (mov.b64, shifts by 32, bfi, bfe, cvt),
+A program is a tree of steps. It is written as PTX and, independently of every other reading of PTX in the project,
+computed thread by thread with Python integers. Pairs are split and joined (mov.b64, shifts by 32, bfi, bfe, cvt);
 halves are chosen, written under guards, in short arms of branches and in loops; at the end some halves are stored and
-others die. The carry flag is the adder's: a difference is x + ~y + 1, or x + ~y + flag.
+others are dead. The carry flag is the adder's: a difference is x + ~y + 1, or x + ~y + flag.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ Words = NDArray[np.uint32]
 State = dict[str, int]
 W, D = (1 << 32) - 1, (1 << 64) - 1
 THREADS: Final = 32
-INPUTS: Final = 12  # words a thread
+INPUTS: Final = 12  # words per thread
 ARCHES: Final = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 _EDGES: Final = (0, 1, 2, 3, 5, 31, 32, 33, 255, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, W)
 
 
 @dataclass(slots=True)
 class Step:
-    """One instruction: its text and what it does to a thread's registers. ``guard``: a predicate and whether it must be
+    """One instruction: its text and its effect on a thread's registers. ``guard``: a predicate and whether it must be
     true."""
 
     text: str
@@ -49,7 +49,7 @@ class Step:
 
 @dataclass(slots=True)
 class Arms:
-    """A branch around steps, and around others where it is not taken."""
+    """A branch around steps, and around others if it is not taken."""
 
     test: str
     then: list[Any]
@@ -59,7 +59,7 @@ class Arms:
 
 @dataclass(slots=True)
 class Loop:
-    """Rounds: the counter register starts at ``first`` & 3 and counts down, the test stands at the end."""
+    """A loop: the counter register starts at ``first`` & 3 and counts down; the test is at the end."""
 
     counter: str
     first: str
@@ -69,7 +69,7 @@ class Loop:
 
 @dataclass(slots=True)
 class Made:
-    """A program: steps, and the expressions that are stored."""
+    """A program: steps, and the stored expressions."""
 
     words: int
     pairs: int
@@ -130,7 +130,7 @@ class Writer:
         return Step(f"{name} {to}, {ta}, {tb};", does)
 
     def shift(self) -> Step:
-        """Shifts of pairs: most of them by 32, which only move a half."""
+        """Shifts of pairs: most of them by 32, which only moves a half."""
         n = self.rng.choice((32, 32, 32, 31, 33, 1, 63, 0, self.rng.randrange(64)))
         to, x = self.d(), self.d()
         kind = self.rng.choice(("shl.b64", "shr.u64", "shr.s64"))
@@ -142,7 +142,7 @@ class Writer:
         return Step(f"{kind} {to}, {x}, {n};", does)
 
     def halves(self) -> Step:
-        """A pair made of words, or taken apart, or one half of it alone."""
+        """A pair made of words, split into words, or only one half of it."""
         d, a, b = self.d(), self.w(), self.w()
         kind = self.rng.randrange(8)
         if kind == 0:
@@ -343,7 +343,7 @@ def _execute(steps: Sequence[Any], s: State) -> None:
 
 
 def expected(made: Made, given: Words) -> Words:
-    """What every thread stores, by Python integers."""
+    """The words that every thread stores, in Python integers."""
     out = np.zeros((len(given), len(made.stores)), np.uint32)
     for thread, row in enumerate(given.tolist()):
         s: State = {f"%w{k}": row[k % INPUTS] for k in range(made.words)}
@@ -370,7 +370,7 @@ def given(seed: int) -> Words:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A program, its inputs and what it stores."""
+    """A program, its inputs and its results."""
 
     text: str
     given: Words

@@ -1,5 +1,5 @@
-"""Tests that are joined: comparisons of all types, some of them negated, put together in trees, whose parts and whole
-are read by choices, guards and branches."""
+"""Combined conditions: comparisons of all types, some negated, combined in trees whose parts and whole are read by
+selects, guards and branches."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ _TYPES: Final = (
 
 
 def _test(k: Body) -> str:
-    """A new predicate that a comparison makes; the mask of a bit, the predicate of a choice or another predicate at
-    times."""
+    """A new predicate from a comparison; sometimes the test of a bit, a select's predicate or another predicate."""
     w, rng = k.w, k.rng
     out = w.new("p")
     kind = rng.random()
@@ -50,7 +49,7 @@ def _test(k: Body) -> str:
         return out
     t, reg = rng.choice(_TYPES)
     a, b = w.pick(reg), w.pick(reg)
-    if rng.random() < 0.3:  # equal at times
+    if rng.random() < 0.3:  # sometimes equal
         a = w.pick(reg)
     if rng.random() < 0.4 and reg != "e":
         b = w.literal(reg)
@@ -71,7 +70,7 @@ def _negated(k: Body, p: str) -> str:
 
 
 def joined(k: Body) -> None:
-    """Two to four tests, what they make together, and readers."""
+    """Two to four conditions, their combination, and readers."""
     w, rng = k.w, k.rng
     tests = [_test(k) for _ in range(rng.choice((2, 2, 3, 4)))]
     k.budget -= len(tests)

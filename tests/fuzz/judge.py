@@ -17,14 +17,14 @@ from stages.simulate import Device, ImageError, SimError
 from tests import oracle
 
 Arr = NDArray[Any]
-#: Steps of the interpreter and warp instructions of the simulator: random programs need a few thousand.
+#: Limits of interpreter steps and simulator warp instructions: random programs need a few thousand.
 STEPS: Final = 60_000
 WORDS: Final = 400_000
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How a kernel is run. ``arguments`` makes them anew from a seed."""
+    """How a kernel is run. ``arguments`` creates them anew from a seed."""
 
     grid: int
     block: int
@@ -34,7 +34,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way through the chain."""
+    """A configuration of the chain."""
 
     arch: str
     level: int = 3
@@ -87,7 +87,7 @@ class Run:
 
 
 class Program:
-    """A PTX module and what its kernels do by the manual (worked out once)."""
+    """A PTX module and what its kernels compute by the manual (computed one time)."""
 
     def __init__(self, text: str, launch: Launch, arch: str = "sm_90") -> None:
         """Raises ParseError."""
@@ -101,7 +101,7 @@ class Program:
         return [n for n, code in self.module.codes.items() if code.functions[0].function.entry]
 
     def expected(self, kernel: str, data: int = 0, seed: int = 0) -> Run:
-        """What the interpreter makes of it; ``seed`` draws what is undefined and the order of warps."""
+        """The interpreter's result; ``seed`` draws undefined values and the order of warps."""
         key = (kernel, data, seed)
         if key not in self.known:
             args = self.launch.arguments(self.launch.seed + data)
@@ -122,7 +122,7 @@ class Program:
         return self.known[key]
 
     def defined(self, kernel: str, data: int = 0) -> str:
-        """'' when nothing undefined and no race shows, else what does."""
+        """'' if the kernel shows nothing undefined and no race, else what it shows."""
         first = self.expected(kernel, data)
         if first.error:
             return f"interpreter: {first.error}"
@@ -168,7 +168,7 @@ def difference(a: Run, b: Run) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A wrong program: what is wrong (kind: value, run, refused, fault, undefined) with which kernel on which way."""
+    """A wrong program: what is wrong (kind: value, run, refused, fault, undefined), with which kernel, compiled how."""
 
     kernel: str
     way: Way
@@ -183,8 +183,8 @@ class Fault:
 def check(
     program: Program, way: Way, kernels: Sequence[str] = (), runs: int = 1, counts: dict[str, int] | None = None
 ) -> list[Fault]:
-    """Compile for one way and run every kernel on ``runs`` sets of data. A kernel that isn't defined is no fault of the
-    chain but of the program (kind undefined)."""
+    """Compile in one way and run every kernel on ``runs`` sets of data. An undefined kernel is a fault of the program,
+    not of the chain (kind undefined)."""
     try:
         cubin = way.compile(program.text)
     except ChainError as e:

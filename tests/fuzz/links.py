@@ -1,12 +1,12 @@
-"""Random functions (:mod:`functions`) compiled, linked and run: their values against those worked out in Python.
+"""Random functions (:mod:`functions`) compiled, linked and run: their values against those computed in Python.
 
     python -m tests.fuzz.links [--seed N] [--count N] [--arch X ...] [-O LEVEL ...] [--what compile|whole|objects|mixed
     ...] [--minutes M] [--keep FOLDER] [--journal FILE]
 
-*compile*: both files as objects, nothing run. *tiny* beside any of these: small functions (with *compile*: the
-functions' file alone). *whole*: one file as a whole program. *objects*: both objects ours, joined by nvlink. *mixed*:
-the four pairs of ours and ptxas's. A module has one SM and level, in turn. A run with a journal goes on where it was
-interrupted, and counts all that stands there.
+*compile*: both files as objects, nothing run. *tiny* in addition to any of these: small functions (with *compile*: only
+the functions' file). *whole*: one file as a whole program. *objects*: both objects ours, linked by nvlink. *mixed*: the
+four pairs of ours and ptxas's. The SM and level change with each module. A run with a journal continues where it was
+interrupted, and counts everything in the journal.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.fuzz.functions import THREADS, WORDS, Program, inputs, program, tiny
 
 ARCHES = ("75", "80", "90", "100", "120")
 STACK = 16384
-#: How a line begins that says that both objects were ptxas's: no fault of ours.
+#: Prefix of a line that says that both objects were ptxas's: no fault of ours.
 THEIRS = "ptxas's, ptxas's"
 
 
@@ -68,7 +68,7 @@ def linked(objects: list[bytes], arch: str, folder: str) -> bytes:
 
 
 def wrong(image: bytes, p: Program, seed: int) -> str:
-    """'' when the kernel writes what it should, else what is wrong."""
+    """'' if the kernel writes the expected words, else what is wrong."""
     words = inputs(seed)
     out = np.zeros(THREADS * WORDS, np.uint32)
     try:

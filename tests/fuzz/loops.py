@@ -1,8 +1,8 @@
-"""Counted loops of every shape that the loop passes take: up, down, by more than one, to a bound that is met or passed,
-with counters that wrap round, of 16, 32 and 64 bits, numbers of rounds that are known to the compiler, to the warp or
-to a thread alone; tests at the end, at the start, jumped to; pointers that step along.
+"""Counted loops of every shape that the loop passes handle: up, down, by more than one, to a bound that is reached or
+passed; counters that wrap round, of 16, 32 and 64 bits; iteration counts known to the compiler, uniform in the warp, or
+of one thread; tests at the end, at the start, jumped to; pointers that step along.
 
-Counters and bounds are worked out here, so that every loop ends: a loop has four pairs of them, chosen by two bits of a
+Counters and bounds are computed here, so that every loop ends: a loop has four pairs of them, chosen by two bits of a
 register, and each is counted through.
 """
 
@@ -61,15 +61,15 @@ _NOT: Final = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "ne": "eq", "eq":
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a loop counts: four starts and bounds, of which a thread takes one."""
+    """How a loop counts: four starts and bounds, of which a thread uses one."""
 
     kind: str  # of the counter's register
     signed: bool
     step: int
-    compare: str  # the loop goes on while the counter + ``offset`` compares so with the bound
+    compare: str  # the loop continues while the counter + ``offset`` compares so with the bound
     offset: int
-    first: bool  # the test comes before the first round too
-    early: bool  # the test looks at the counter from before the step
+    first: bool  # the test also precedes the first iteration
+    early: bool  # the test uses the counter before the step
     starts: tuple[int, ...]
     bounds: tuple[int, ...]
     rounds: tuple[int, ...]
@@ -91,7 +91,7 @@ def _rounds(
     bound: int,
     most: int,
 ) -> int:
-    """How many rounds the loop makes; more than ``most``: -1."""
+    """The number of iterations; if more than ``most``: -1."""
     size = _WIDTH[kind]
 
     def value(v: int) -> int:
@@ -111,7 +111,7 @@ def _rounds(
 
 
 def plan(rng: random.Random, most: int) -> Plan:
-    """Draw one that makes at most so many rounds."""
+    """Draw a plan with at most this many iterations."""
     while True:
         kind = rng.choices("wlh", (7, 2, 1))[0]
         size = _WIDTH[kind]
@@ -184,8 +184,8 @@ def _number(kind: str, value: int) -> str:
 
 
 def _chosen(k: Body, kind: str, values: tuple[int, ...], selector: str) -> str:
-    """A new register with one of four values. One value alone is at times beyond what a compiler can know: the block's
-    size is part of it."""
+    """A new register with one of four values. A single value is sometimes hidden from the compiler: it contains the
+    block's size."""
     w, rng = k.w, k.rng
     out = w.new(kind)
     t = KINDS[kind][0]
@@ -220,7 +220,7 @@ def _chosen(k: Body, kind: str, values: tuple[int, ...], selector: str) -> str:
 
 @dataclass(slots=True)
 class _Stepper:
-    """A pointer that a loop moves along."""
+    """A pointer that a loop advances."""
 
     pointer: Pointer
     size: int
@@ -308,7 +308,7 @@ class Loop:
     # -------------------------------------------------------------- pieces
 
     def _begin(self) -> None:
-        """Values that go round, and pointers that step."""
+        """Loop-carried values, and pointers that step."""
         k, w, rng = self.k, self.k.w, self.k.rng
         for _ in range(rng.choice((0, 1, 1, 2, 3))):
             kind = rng.choice("wwwlfd")
@@ -323,7 +323,7 @@ class Loop:
                 if p.space != ".param" and not p.narrow and not p.bias
             ]
             size = rng.choice((1, 2, 4, 4, 4, 8, 16))
-            if pointers and (rounds + 1) * size <= OWN:  # one more: accesses stand behind the step too
+            if pointers and (rounds + 1) * size <= OWN:  # one more: accesses may follow the step
                 to = rng.choice(pointers)
                 down = rng.random() < 0.3
                 name = w.new("l")
@@ -331,7 +331,7 @@ class Loop:
                 self.steppers.append(_Stepper(Pointer(to.space, name, to in k.memory.writable), size, down))
 
     def _compare(self, p: str, counter: str, bound: str) -> str:
-        """The comparison; the predicate, maybe negated, that says to go on."""
+        """The comparison; returns the predicate, maybe negated, for another iteration."""
         w, rng, x = self.k.w, self.k.rng, self.plan
         tested = counter
         if x.offset:
@@ -368,7 +368,7 @@ class Loop:
             w.put(f"add.s64 {s.pointer.base}, {s.pointer.base}, {-s.size if s.down else s.size};")
 
     def _inside(self, counter: str, inside: int) -> None:
-        """One thing that a round does."""
+        """One action of an iteration."""
         k, w, rng, x = self.k, self.k.w, self.k.rng, self.plan
         k.budget -= 1
         what = rng.random()
@@ -395,7 +395,7 @@ class Loop:
             k.straight(1, inside)
 
     def _along(self, s: _Stepper) -> None:
-        """An access at a moving pointer."""
+        """An access through a stepping pointer."""
         k, w, rng = self.k, self.k.w, self.k.rng
         kind, form = {1: ("w", "u8"), 2: ("w", "s16"), 4: ("w", "b32"), 8: ("l", "b64"), 16: ("w", "v4.b32")}[s.size]
         address = w.new("l")
@@ -418,7 +418,7 @@ class Loop:
             w.show(kind, name)
 
     def _indexed(self, counter: str) -> None:
-        """An access at an index made of the counter."""
+        """An access at an index computed from the counter."""
         k, w, rng = self.k, self.k.w, self.k.rng
         pointers = [p for p in k.memory.writable if p.space != ".param" and not p.narrow and not p.bias]
         if not pointers:

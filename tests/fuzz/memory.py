@@ -45,7 +45,7 @@ class Pointer:
         return self.base.startswith("%w")
 
     def at(self, offset: int) -> str:
-        """The operand of an access so many bytes into the region."""
+        """The address operand of an access this many bytes into the region."""
         offset += self.bias
         return f"[{self.base}+{offset}]" if offset else f"[{self.base}]"
 
@@ -66,11 +66,11 @@ class Memory:
         fixed = rng.randrange(OWN // size) * size
         if rng.random() < 0.6 or to.space == ".param":
             return to.space, to.at(fixed)
-        half = OWN // 2  # a changing part below the half, and a fixed one
+        half = OWN // 2  # a varying part below the half, and a fixed one
         return to.space, self.changing(to, half // size, size).at(fixed % half)
 
     def changing(self, to: Pointer, count: int, size: int) -> Pointer:
-        """``to`` plus one of so many multiples of a size, worked out in one of the ways of compilers and people."""
+        """``to`` plus one of so many multiples of a size, computed in one of the ways that compilers and people use."""
         w, rng = self.w, self.w.rng
         index = w.new("w")
         w.put(f"and.b32 {index}, {w.pick('u' if rng.random() < 0.2 and w.scope['u'] else 'w')}, {count - 1};")
@@ -109,7 +109,7 @@ class Memory:
                 f"sub.s64 {address}, {base}, {wide};",
                 f"add.s64 {address}, {address}, {(count - 1) * size};",
             )
-        elif kind == 5:  # near 4 GiB, and beyond: there the word wraps round
+        elif kind == 5:  # near 4 GiB and beyond: there the word wraps round
             less = rng.choice((count, 256, 4096, count // 2 or 1))
             w.put(f"add.s32 {index}, {index}, {-less};", f"cvt.u64.u32 {wide}, {index};")
             if less < count:
@@ -153,7 +153,7 @@ class Memory:
                 )
             else:
                 bias -= far
-        else:  # two sums in a row
+        else:  # two consecutive sums
             other = w.new("l")
             w.put(
                 f"cvt.u64.u32 {wide}, {index};",
@@ -168,7 +168,7 @@ class Memory:
         return Pointer(to.space, address, to.atomic, bias)
 
     def away(self) -> None:
-        """More pointers to what there are pointers to: from further off, and of 32 bits."""
+        """More pointers derived from the existing ones: from further away, and of 32 bits."""
         w, rng = self.w, self.w.rng
         for p in [*self.writable]:
             if rng.random() < 0.4:
@@ -199,7 +199,7 @@ class Memory:
         return self.w.rng.choice([n for n in (1, 1, 1, 2, 4) if n * size <= 16])
 
     def load(self, guard: str = "") -> None:
-        """A load; under a guard into registers that have values."""
+        """A load; under a guard, into registers that have values."""
         w, rng = self.w, self.w.rng
         kind_of, kind, size = rng.choice(_PLAIN)
         count = self.vector(size)
@@ -231,7 +231,7 @@ class Memory:
             w.show(kind, name)
 
     def store(self, guard: str = "") -> None:
-        """A store; of floats their cleaned bits."""
+        """A store; for floats, of their cleaned bits."""
         w, rng = self.w, self.w.rng
         kind_of, kind, size = rng.choice(_PLAIN)
         count = self.vector(size)
@@ -250,7 +250,7 @@ class Memory:
         w.put(f"{guard}st{order}{'' if count == 1 else f'.v{count}'}.{form} {address}, {listed};")
 
     def atom(self, guard: str = "") -> None:
-        """An atomic operation on what the thread owns, or on what all share where the order makes no difference."""
+        """An atomic operation on memory of the thread, or on shared memory if the order makes no difference."""
         w, rng = self.w, self.w.rng
         if self.common and rng.random() < 0.4:
             to = rng.choice(self.common)

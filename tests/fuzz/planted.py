@@ -1,11 +1,10 @@
-"""Planted errors: how many random modules it takes to find each.
+"""Planted errors, and how many random modules find each of them.
 
     python -m tests.fuzz.planted [--seed N] [--count N] [--only TEXT ...] [--list]
 
-A planted error is a function of the optimizer or scheduler with a few words changed. The program stays as it is: the
-function gets another code object for as long as the changed stage runs (from source; compiled modules of the stages
-can't be changed so, and are refused). A module counts when a kernel whose code changed makes other bytes than the
-interpreter, or when the chain breaks.
+A planted error is a function of the optimizer or scheduler with a few words changed. The source is unchanged: while the
+changed stage runs, the function gets another code object (compiled stage modules do not allow that and are refused). A
+module counts if a kernel whose code changed produces other bytes than the interpreter, or if the chain crashes.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ from tests.fuzz.judge import Program, Way, difference, simulate
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """``where``: module and function. ``changes``: pairs of old and new text. ``strict``: shows in the timed machine
-    alone."""
+    """``where``: module and function. ``changes``: pairs of old and new text. ``strict``: shows only in the timed
+    machine."""
 
     name: str
     where: str
@@ -108,10 +107,10 @@ ERRORS: Final = (
 
 
 class Plant:
-    """An error, ready to be switched on."""
+    """An error that can be enabled."""
 
     def __init__(self, error: Error) -> None:
-        """Raises LookupError where the text is no longer there."""
+        """Raises LookupError if the text no longer exists."""
         self.error = error
         name, path = error.where.split(":")
         module = importlib.import_module(name)
@@ -159,7 +158,7 @@ class Sound:
         self.code = _texts(self.cubin)
 
     def shows(self, plant: Plant) -> str:
-        """What is wrong with the plant switched on, '' for nothing."""
+        """What is wrong with the error enabled, '' for nothing."""
         names = [s.name for s in MIDDLE]
         at = names.index(plant.stage)
         data = self.streams[names[at - 1]]

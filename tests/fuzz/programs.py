@@ -1,9 +1,9 @@
-"""Random modules: kernels of nested and tangled control flow over the forms of :mod:`forms`, and functions that they
+"""Random modules: kernels of nested and irregular control flow over the forms of :mod:`forms`, and functions that they
 call.
 
 A kernel ``kN`` takes the buffers ``in``, ``out``, ``own`` and ``common``, scalars and a structure (see
-:func:`arguments`). Threads work on their own bytes; where they meet (shuffles, votes, barriers), all of a warp or block
-are there. Everything is defined: registers have values before they are read, loops count down.
+:func:`arguments`). Threads work on their own bytes. Where they exchange data (shuffles, votes, barriers), all threads
+of a warp or block are present. Everything is defined: registers have values before they are read, loops count down.
 """
 
 from __future__ import annotations
@@ -273,7 +273,7 @@ def module(seed: int, sm: int, kernels: int) -> str:
 
 
 def arguments(seed: int) -> list[Any]:
-    """Arguments of any kernel: buffers are made anew by each call."""
+    """Arguments of any kernel; each call creates new buffers."""
     rng = np.random.default_rng(seed)
     threads = BLOCK * GRID
 

@@ -1,4 +1,4 @@
-"""Make a wrong program smaller: drop lines while it stays wrong in the same way."""
+"""Shrink a wrong program: drop lines while it stays wrong in the same way."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _NO_RESULT = ("st.", "red.", "bra", "bar.sync", "bar.warp", "call", "brx", "exit
 
 
 def settled(lines: list[str]) -> bool:
-    """Whether every register has a value somewhere in front of where it is read: random programs keep to it, so that
-    what is left of them should."""
+    """Whether every register gets a value somewhere before it is read: random programs obey this rule, so shrunk ones
+    should too."""
     known = {"%laneid"}
     for line in lines:
         if line.startswith((".visible", ".func", ".entry")):
@@ -66,8 +66,8 @@ _ADDRESS = re.compile(r"mov\.u\d+ (%\w+), (?!%)[a-zA-Z]\w*;")
 
 
 def _bases(lines: list[str]) -> frozenset[str]:
-    """The lines that make an address of a variable and add something to it. Without them a program would read or store
-    what differs from one compiler to another."""
+    """The lines that compute an address of a variable and add something to it. Without them a program would read or
+    store values that differ between compilers."""
     found = set()
     known = ""
     for line in lines:
@@ -80,7 +80,7 @@ def _bases(lines: list[str]) -> frozenset[str]:
 
 
 def _gist(message: str) -> str:
-    """A message without names of files and numbers."""
+    """A message without file names and numbers."""
     return re.sub(r"\S*/\S*|\d+", "", message)
 
 
@@ -100,7 +100,7 @@ def _kernels_dropped(lines: list[str], test: Callable[[list[str]], bool]) -> lis
 
 
 def shrink(text: str, launch: Launch, fault: Fault, seconds: float = 300.0) -> str:
-    """The smallest text found in the time, '' when the fault does not show again."""
+    """The smallest text found in the time, '' if the fault does not recur."""
     test = still(launch, fault)
     lines = [line for line in text.split("\n") if line.strip()]
     if not test(lines):
@@ -118,7 +118,7 @@ def shrink(text: str, launch: Launch, fault: Fault, seconds: float = 300.0) -> s
 
 
 def _halves(lines: list[str], kept: frozenset[str], test: Callable[[list[str]], bool], end: float) -> list[str]:
-    """Drop runs of lines, long ones first, from the end (where nothing follows from them)."""
+    """Drop runs of lines, long ones first, from the end (where nothing depends on them)."""
     size = max(1, len(lines) // 3)
     while True:
         at = len(lines) - size
@@ -134,7 +134,7 @@ def _halves(lines: list[str], kept: frozenset[str], test: Callable[[list[str]], 
 
 
 def _simpler(lines: list[str], test: Callable[[list[str]], bool], end: float) -> list[str]:
-    """Guards away, branches always or never, braces of calls with all that is in them."""
+    """Remove guards, make branches unconditional or remove them, remove the braces of calls with their contents."""
     for n in range(len(lines) - 1, -1, -1):
         if time.monotonic() >= end:
             break

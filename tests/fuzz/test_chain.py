@@ -1,5 +1,4 @@
-"""Programs that were once wrong, and a few random ones, through the whole chain: values as the PTX interpreter has
-them."""
+"""Programs that were once wrong, and a few random ones, through the whole chain: values as in the PTX interpreter."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ CASES = sorted((Path(__file__).parent / "cases").glob("*.ptx"))
 
 @pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
 def test_once_wrong(path: Path) -> None:
-    """On the way that was wrong, and at -O3 on every SM."""
+    """In the configuration that was wrong, and at -O3 on every SM."""
     program, way, kernels = read(path)
     (kernel,) = kernels
     assert program.defined(kernel) == ""
@@ -50,8 +49,8 @@ def test_random_modules(seed: int, arch: str, level: int) -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize(("seed", "arch"), [(42, "sm_80"), (41, "sm_90"), (40, "sm_120")])
 def test_ptxas_agrees(seed: int, arch: str) -> None:
-    """The programs are what they claim to be: another compiler makes the same of them (its own errors,
-    tests/cosim/known, don't show in these)."""
+    """The programs are well defined: another compiler gives the same results (its own errors, tests/cosim/known, do not
+    show in these)."""
     oracle.require("ptxas")
     program = Program(programs.module(seed, 75, 3), programs.launch(seed))
     assert [str(f) for f in check(program, Way(arch, by="ptxas"))] == []

@@ -1,4 +1,4 @@
-"""Random functions, compiled both ways, linked and run: values as worked out in Python."""
+"""Random functions, compiled both ways, linked and run: values as computed in Python."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_whole_programs(seed: int, arch: str, level: int) -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize(("seed", "arch", "level"), [(1, "80", 3), (6, "75", 0), (31009, "120", 2)])
 def test_objects_of_both_compilers(seed: int, arch: str, level: int) -> None:
-    """31009: an argument of 16 bytes' alignment on the stack of a function whose caller keeps 8."""
+    """31009: a 16-byte aligned argument on the stack of a function whose caller aligns to 8."""
     oracle.require("ptxas", "nvlink")
     assert check(seed, arch, level, ["mixed"]) == []
 

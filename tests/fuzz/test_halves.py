@@ -1,5 +1,5 @@
 """A few random kernels of 64-bit values by halves and carry chains: Python integers, our code, ptxas's and the
-interpreter say the same."""
+interpreter agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registers, scopes and the filling of templates: what every part of a random program needs."""
+"""Registers, scopes and template filling, used by every part of a random program."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _SEGMENTS_UP = ("0", "0", "0x1800", "0x1c00")
 
 
 class Writer:
-    """Lines of one function, and the registers that may be read at the end of them.
+    """Lines of one function, and the registers that may be read after them.
 
-    ``scope`` maps a kind to its visible registers; all of them are defined where the next line stands. ``fresh`` is how
-    often a destination is a new register (as compilers write) and not one that has a value already.
+    ``scope`` maps a kind to its visible registers; all of them are defined at the next line. ``fresh``: how often a
+    destination is a new register (as compilers write), not one that has a value already.
     """
 
     def __init__(self, rng: random.Random, sm: int, fresh: float) -> None:
@@ -34,7 +34,7 @@ class Writer:
     # -------------------------------------------------------------- names
 
     def new(self, kind: str) -> str:
-        """A register nobody has seen; not yet visible."""
+        """A new register; not yet visible."""
         self.count[kind] += 1
         return f"{KINDS[kind][1]}{self.count[kind] - 1}"
 
@@ -47,16 +47,16 @@ class Writer:
         return f"{self.prefix}{self.labels}"
 
     def mark(self) -> dict[str, int]:
-        """What is visible now, to be given to :meth:`release`."""
+        """The visible registers, for :meth:`release`."""
         return {k: len(v) for k, v in self.scope.items()}
 
     def release(self, mark: dict[str, int]) -> None:
-        """Forget registers made since: another way may lead to what follows."""
+        """Hide registers created since: another path may lead to the next line."""
         for k, n in mark.items():
             del self.scope[k][n:]
 
     def pick(self, kind: str) -> str:
-        """A register to read; late ones more often."""
+        """A register to read; recent ones more often."""
         names = self.scope[kind]
         if self.rng.random() < 0.3:
             return names[max(0, len(names) - 1 - int(self.rng.expovariate(0.5)))]
@@ -135,7 +135,7 @@ class Writer:
                     name = "" if not existing and rng.random() < self.fresh else rng.choice(self.scope[kind])
                     if not name or name in taken:
                         name = self.new(kind)
-                        if existing:  # all values in sight are destinations of this line already
+                        if existing:  # all visible values are destinations of this line already
                             self.put(f"mov.{KINDS[kind][0]} {name}, {rng.choice(self.scope[kind])};")
                         made.append((kind, name))
                     taken.append(name)
@@ -171,7 +171,7 @@ class Writer:
         return None
 
     def clean(self, kind: str, name: str) -> str:
-        """A register of the same kind with one chosen NaN in place of any."""
+        """A register of the same kind in which any NaN is replaced by a fixed one."""
         size, good = {
             "f": ("f32", "0f7FC12345"),
             "d": ("f64", "0d7FF8123456789ABC"),
@@ -179,7 +179,7 @@ class Writer:
             "b": ("bf16", ""),
         }[kind]
         out, test = self.new(kind), self.new("p")
-        if size == "bf16":  # comparisons of bf16 need sm_90: by the bits
+        if size == "bf16":  # comparisons of bf16 need sm_90: compare bits
             bits, wide, nan = self.new("h"), self.new("w"), self.new("h")
             self.put(
                 f"and.b16 {bits}, {name}, 0x7fff;",
@@ -201,7 +201,7 @@ class Writer:
         return out
 
     def bits(self, kind: str, name: str) -> tuple[str, str]:
-        """A register with a float's bits, NaNs cleaned, and its kind (w, l or h)."""
+        """A register with a float's bits, NaNs replaced, and its kind (w, l or h)."""
         if kind in "vy":
             half = "e" if kind == "v" else "b"
             low, high, word = self.new(half), self.new(half), self.new("w")

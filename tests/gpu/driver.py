@@ -1,4 +1,4 @@
-"""The CUDA driver through ctypes: only what the kit needs, every call checked."""
+"""The CUDA driver through ctypes: only what the kit needs, with every call checked."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Module:
         return address.value, size.value
 
     def unload(self) -> None:
-        """Give the module back."""
+        """Unload the module."""
         self._driver.call("cuModuleUnload", self._handle)
 
 
@@ -113,7 +113,7 @@ class Driver:
         return text.value.decode()
 
     def call(self, name: str, *args: Any) -> None:
-        """A driver function; raises :class:`CudaError` where it does not succeed."""
+        """Call a driver function; raises :class:`CudaError` if it fails."""
         status = getattr(self._library, name)(*args)
         if status:
             raise CudaError(f"{name}: {self._error(status)}")
@@ -153,7 +153,7 @@ class Driver:
         return address.value
 
     def free(self, address: int) -> None:
-        """Give device memory back."""
+        """Free device memory."""
         self.call("cuMemFree_v2", address)
 
     def write(self, address: int, data: bytes) -> None:

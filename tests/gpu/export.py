@@ -1,9 +1,8 @@
-"""Write a folder that the kit runs on another machine: cubins, launches, data, expectations, and the kit itself.
+"""Write a folder for the kit to run on another machine: cubins, launches, data, expectations, and the kit itself.
 
     python -m tests.gpu.export OUT --sm 90 --cubins PRODUCER=DIR [--cubins ...] [--seed N] [--kernel NAME]
 
-DIR holds NAME.cubin for the kernels to run (of tests/kernels, its corpus and hand); kernels without a cubin are left
-out.
+DIR has NAME.cubin for the kernels to run (of tests/kernels, its corpus and hand); kernels without a cubin are left out.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class Writer:
         return name
 
     def expectation(self, want: Expected) -> dict[str, Any]:
-        """One expectation as the manifest has it."""
+        """One expectation in the manifest's form."""
         rule: dict[str, Any] = {
             "file": self.array(want.values),
             "dtype": want.values.dtype.str,
@@ -62,7 +61,7 @@ class Writer:
         return rule
 
     def launch(self, launch: Launch) -> dict[str, Any]:
-        """One launch as the manifest has it."""
+        """One launch in the manifest's form."""
         args: list[dict[str, Any]] = []
         for arg in launch.args:
             if isinstance(arg, Buffer):
@@ -92,7 +91,7 @@ class Writer:
 
 
 def export(out: Path, sm: int, cubins: dict[str, Path], names: list[str], seed: int = 0) -> list[str]:
-    """Write the folder; the kernels that went in.  ``cubins`` maps a producer's name to its folder."""
+    """Write the folder; returns the kernels included. ``cubins`` maps a producer's name to its folder."""
     writer = Writer(out)
     rows: list[dict[str, Any]] = []
     for name in names:

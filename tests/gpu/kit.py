@@ -2,9 +2,9 @@
 
     python kit.py FOLDER [--kernel NAME] [--time N] [--trim] [--json FILE] [--timeout S] [--libcuda PATH]
 
-FOLDER holds ``manifest.json`` as export.py writes it, with cubins and data beside it.  Needs an NVIDIA driver, Python
-3.9 or newer and numpy, nothing else.  Every cubin runs in a process of its own, so that a fault or a hang spoils
-no other.  Exit status: 0 all right, 1 something wrong, 2 bad use, 77 no driver or no device (skipped).
+FOLDER has ``manifest.json`` from export.py, with cubins and data next to it. Needs an NVIDIA driver, Python 3.9 or
+newer and numpy, nothing else. Every cubin runs in a separate process, so that a fault or a hang spoils no other. Exit
+status: 0 all right, 1 something wrong, 2 bad use, 77 no driver or no device (skipped).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 if TYPE_CHECKING:
     from tests.gpu import driver as cuda
     from tests.gpu import trim
-else:  # the exported copy has its parts beside it
+else:  # the exported copy has its parts next to it
     sys.path.insert(0, str(Path(__file__).resolve().parent))
     import driver as cuda
     import trim
@@ -37,7 +37,7 @@ Entry = dict[str, Any]
 
 
 def load_manifest(folder: Path) -> Entry:
-    """The manifest; raises SystemExit with status 2 where it cannot be used."""
+    """The manifest; raises SystemExit with status 2 if it is unusable."""
     try:
         manifest = json.loads((folder / "manifest.json").read_text())
     except (OSError, ValueError) as error:
@@ -63,7 +63,7 @@ def _steps(values: Array) -> Array:
 
 
 def differences(name: str, want: Array, got: Array, rule: Entry, mask: Array | None) -> list[str]:
-    """Lines of text about the elements that are wrong; see the folder's README for the rules."""
+    """Lines of text about the wrong elements; see the folder's README for the rules."""
     kind = f"u{want.dtype.itemsize}"
     wrong = want.view(kind) != got.view(kind)
     if want.dtype.kind == "f":
@@ -163,7 +163,7 @@ def work(job: Entry) -> Entry:
 
 
 def run_child(job: Entry, timeout: float) -> Entry:
-    """Run :func:`work` in a process of its own."""
+    """Run :func:`work` in a separate process."""
     command = [sys.executable, str(Path(__file__).resolve()), "--worker"]
     try:
         done = subprocess.run(
@@ -194,7 +194,7 @@ def problems(answer: Entry) -> list[str]:
 
 
 def trim_one(image: bytes, job: Entry, timeout: float) -> list[tuple[str, str]]:
-    """(part, verdict) for every part of a cubin taken away alone, and at last all the removable sections at once."""
+    """(part, verdict) for every part of a cubin removed alone, and finally for all removable sections at once."""
     verdicts: list[tuple[str, str]] = []
     removable: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -212,7 +212,7 @@ def trim_one(image: bytes, job: Entry, timeout: float) -> list[tuple[str, str]]:
         smallest, kept_out = image, []
         places = {f"section {section.name}": section for section in trim.sections(image)}
         for part in removable:
-            # Removed one after another: two sections may stand in for each other.  Headers keep their places.
+            # Removed one after another: two sections may replace each other. Headers keep their places.
             shorter = trim.without_section(smallest, places[part])
             if verdict(shorter) == "not needed":
                 smallest = shorter
@@ -241,7 +241,7 @@ def _report(case: Entry, producer: str, answer: Entry) -> int:
 
 
 def run_folder(folder: Path, options: argparse.Namespace) -> int:
-    """Everything of a manifest; the exit status."""
+    """Run everything in a manifest; returns the exit status."""
     manifest = load_manifest(folder)
     try:
         device = cuda.Driver(options.libcuda)

@@ -1,4 +1,4 @@
-"""The GPU kit: on the device of this machine where there is one, and everywhere its own parts on a stand-in driver."""
+"""The GPU kit: on this machine's device if there is one, and everywhere its own parts with a fake driver."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_bad_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_kit_stands_alone(tmp_path: Path) -> None:
-    """The exported copy runs with nothing of the repository on its path."""
+    """The exported copy runs without the repository on its path."""
     export.export(tmp_path, 90, {}, ["vadd"])
     command = ["python3", "-I", str(tmp_path / "kit.py"), str(tmp_path), "--libcuda", "absent.so"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""Variants of a cubin with one part taken away, to find what the driver needs.
+"""Variants of a cubin with one part removed, to find what the driver needs.
 
 Two kinds of parts: a section (its header becomes a null header, so that all indices stay) and one record of a
 ``.nv.info``, ``.nv.info.KERNEL`` or ``.nv.compat`` section (the later records move up, the section shrinks).
@@ -71,7 +71,7 @@ def records(image: bytes, section: Section) -> list[tuple[int, int, int]]:
 
 
 def without_record(image: bytes, section: Section, start: int, length: int) -> bytes:
-    """The file with one record taken out of its section."""
+    """The file with one record removed from its section."""
     end = section.offset + section.size
     body = image[section.offset : start] + image[start + length : end]
     changed = image[: section.offset] + body + bytes(length) + image[end:]

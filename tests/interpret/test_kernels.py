@@ -23,7 +23,7 @@ def judge(spec: KernelSpec, arch: str) -> list[str]:
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_reference(spec: KernelSpec) -> None:
-    """What the PTX computes is what the reference says."""
+    """The PTX computes what the reference computes."""
     assert judge(spec, ARCH if spec.min_sm <= int(ARCH) else str(spec.min_sm)) == []
 
 

@@ -1,4 +1,4 @@
-"""Forms that ptxas takes and the manual does not have are refused by name; their neighbours in the manual are not."""
+"""Forms that ptxas accepts and the manual does not have are refused by name; similar forms of the manual are not."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ IN_THE_MANUAL = [
 
 @pytest.mark.parametrize(("opcode", "target"), FORMS)
 def test_refused(opcode: str, target: str) -> None:
-    """The reason is told."""
+    """The message gives the reason."""
     with pytest.raises(Outside, match="not in the PTX manual"):
         refuse_outside(opcode, target)
 

@@ -1,4 +1,4 @@
-"""Single instructions against values worked out by hand from the PTX manual, and the interpreter's refusals."""
+"""Single instructions against values computed by hand from the PTX manual, and the interpreter's refusals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def f64(x: float) -> int:
 
 def evaluate(opcode: str, *sources: int, dest: str = "r", widths: str = "") -> int:
     """The result of one instruction: registers by letter (h 16, r 32, d 64, p predicate), all of one kind unless
-    `widths` says."""
+    `widths` says otherwise."""
     widths = widths or dest * len(sources)
     loads = {"h": "b16", "r": "b32", "d": "b64"}
     body = [f"ld.global.{loads[w]} %{w}{k}, [%in+{8 * k}];" for k, w in enumerate(widths)]
@@ -194,7 +194,7 @@ WIDE = [
 
 @pytest.mark.parametrize(("opcode", "sources", "widths", "dest", "want"), WIDE)
 def test_other_widths(opcode: str, sources: tuple[int, ...], widths: str, dest: str, want: int) -> None:
-    """Instructions whose operands are not all of 32 bits."""
+    """Instructions with operands of other or mixed widths."""
     assert evaluate(opcode, *sources, widths=widths, dest=dest) == want
 
 
@@ -235,7 +235,7 @@ def run(
     ],
 )
 def test_faults(body: str, kind: str) -> None:
-    """What a program must not do is refused by kind and line, never a hang."""
+    """A forbidden action is refused with its kind and line, and never hangs."""
     with pytest.raises(InterpreterError) as caught:
         run(body, limit=20000)
     assert caught.value.kind == kind
@@ -254,7 +254,7 @@ def test_recursion() -> None:
 
 
 def test_threads_wait_for_each_other() -> None:
-    """A lock taken by every thread of a warp in turn: threads that spin must not keep the holder from going on."""
+    """Every thread of a warp takes a lock in turn: spinning threads must not block the holder."""
     before = ".global .u32 lock; .global .u32 total;"
     body = """
     mov.u64 %d1, lock; mov.u64 %d2, total;
@@ -265,7 +265,7 @@ def test_threads_wait_for_each_other() -> None:
 
 
 def test_divergent_shuffle_and_vote() -> None:
-    """Halves of a warp at different places: member masks keep them apart."""
+    """Halves of a warp at different instructions: member masks keep them separate."""
     body = """
     setp.lt.u32 %p1, %r0, 16; @%p1 bra A;
     shfl.sync.bfly.b32 %r1, %r0, 1, 31, 0xFFFF0000; bra B;
@@ -291,7 +291,7 @@ def test_indirect_call() -> None:
 
 
 def test_a_copy_of_sixteen_bytes_needs_their_alignment() -> None:
-    """However few bytes it reads (the manual): the hardware takes the low bits of the address for a count."""
+    """However few bytes it reads (the manual): the hardware takes the low bits of the address as a count."""
     body = "add.s64 %d2, %out, 8; mov.u32 %r1, buffer; "
     copy = "cp.async.cg.shared.global [%r1], [%d2], 16, %r2;"
     head = ".shared .align 16 .b8 buffer[16];\n"
@@ -301,14 +301,15 @@ def test_a_copy_of_sixteen_bytes_needs_their_alignment() -> None:
 
 
 def test_an_order_in_which_the_first_of_threads_wins() -> None:
-    """32 threads store to one place: which of them wins is open."""
+    """32 threads store to one address: which of them wins is undefined."""
     body = "mov.u32 %r1, %tid.x; st.global.u32 [%out], %r1;"
     assert run(body, threads=32)[0] == 31
     assert run(body, threads=32, shuffled=1)[0] == 0
 
 
 def test_sums_of_products_that_cancel_out_are_open() -> None:
-    """1 * 1 + (-1) * 1 in the first row: the manual leaves the rounding of sums open, so a small number is as good."""
+    """1 * 1 + (-1) * 1 in the first row: the manual leaves the rounding of sums open, so a small number is also
+    right."""
     regs = ".reg .f32 %f<9>;"
     body = """mov.u32 %r1, %tid.x; mov.b32 %r2, 0; setp.eq.u32 %p1, %r1, 0; selp.b32 %r2, 0xbc003c00, 0, %p1;
     mov.b32 %r3, 0x3c003c00; mov.f32 %f1, 0f00000000;

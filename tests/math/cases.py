@@ -1,4 +1,4 @@
-"""Every floating-point and division instruction as a one-instruction kernel with its reference: the tables behind
+"""Every floating-point and division instruction as a one-instruction kernel with its reference: the tables of
 test_chain."""
 
 from __future__ import annotations
@@ -453,7 +453,7 @@ def operand_cases() -> Iterator[Case]:
 
 
 def guarded(case: Case) -> Case:
-    """The instruction under a guard: where that is false the destination keeps what it had."""
+    """The instruction under a guard: if it is false the destination keeps its value."""
     n = len(case.srcs)
     bits = BITS[case.dst]
     kept = 0x5A5A5A5A5A5A5A5A & (1 << bits) - 1
@@ -470,7 +470,7 @@ def guarded(case: Case) -> Case:
 
 
 def guarded_cases() -> Iterator[Case]:
-    """Every fifth of the other instructions, and all of the approximate ones."""
+    """Every fifth of the other instructions, and all approximate ones."""
     for i, case in enumerate(c for make in _PLAIN for c in make()):
         if case.op[0] != "{" and (i % 5 == 0 or ".approx" in case.op):
             yield guarded(case)

@@ -1,8 +1,8 @@
 """Exact IEEE arithmetic on bit patterns with Python integers: the reference of every test in this folder.
 
 A finite number is ``sign * mant * 2**exp`` with an integer ``mant``; results are rounded once, from an exact ratio or
-root. Nothing here knows how the project computes. Modes: ``rn`` nearest even, ``rz`` towards zero, ``rm`` down, ``rp``
-up, ``rna`` nearest, ties away.
+root. It is independent of how the project computes. Modes: ``rn`` nearest even, ``rz`` towards zero, ``rm`` down,
+``rp`` up, ``rna`` nearest, ties away.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ MODES = ("rn", "rz", "rm", "rp")
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A binary format: ``p`` significand bits with the hidden one, ``ebits`` exponent bits; ``nan`` the bits of a made
-    NaN."""
+    """A binary format: ``p`` significand bits with the hidden one, ``ebits`` exponent bits; ``nan`` the bits of a
+    generated NaN."""
 
     name: str
     p: int
@@ -58,7 +58,7 @@ class Format:
         return s, m, 1 - self.bias - (self.p - 1)
 
     def pack(self, s: int, num: int, exp: int, sticky: bool, mode: str, ftz: bool = False) -> int:
-        """Round ``num * 2**exp`` (a little more if ``sticky``, then ``num`` has at least p+2 bits) to the format.
+        """Round ``num * 2**exp`` (plus a little if ``sticky``; then ``num`` has at least p+2 bits) to the format.
 
         Tininess for ``ftz`` is judged after rounding to p bits, as if the exponent had no bound.
         """
@@ -112,7 +112,7 @@ F64 = Format("f64", 53, 11, 0xFFF8000000000000)
 
 
 def div(f: Format, a: int, b: int, mode: str, ftz: bool = False) -> int | None:
-    """a / b; None stands for any NaN."""
+    """a / b; None means any NaN."""
     if ftz:
         a, b = f.flush(a), f.flush(b)
     s = (a ^ b) & f.sign
@@ -130,7 +130,7 @@ def div(f: Format, a: int, b: int, mode: str, ftz: bool = False) -> int | None:
 
 
 def sqrt(f: Format, a: int, mode: str, ftz: bool = False) -> int | None:
-    """The square root; None stands for any NaN."""
+    """The square root; None means any NaN."""
     if ftz:
         a = f.flush(a)
     if f.is_nan(a):
@@ -150,7 +150,7 @@ def sqrt(f: Format, a: int, mode: str, ftz: bool = False) -> int | None:
 
 
 def fma(f: Format, a: int, b: int, c: int, mode: str = "rn", ftz: bool = False) -> int | None:
-    """a*b + c with one rounding; None stands for any NaN."""
+    """a*b + c with one rounding; None means any NaN."""
     if ftz:
         a, b, c = f.flush(a), f.flush(b), f.flush(c)
     if f.is_nan(a) or f.is_nan(b) or f.is_nan(c):

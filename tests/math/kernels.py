@@ -95,7 +95,7 @@ def operands(case: Case, n: int, seed: int) -> list[Array]:
 
 
 def matches(t: str, got: int, want: Result) -> bool:
-    """Is ``got`` (bits of type ``t``) what the reference says?"""
+    """Does ``got`` (bits of type ``t``) match the reference?"""
     if isinstance(want, Halves):
         half = t.removesuffix("x2")
         return matches(half, got & 0xFFFF, want.low) and matches(half, got >> 16, want.high)
@@ -116,7 +116,7 @@ def matches(t: str, got: int, want: Result) -> bool:
 
 
 def failures(device: Any, kernel: str, case: Case, n: int, seed: int) -> list[str]:
-    """Run a kernel of a loaded module; what differs from the reference, as text."""
+    """Run a kernel of a loaded module; returns differences from the reference, as text."""
     ops = operands(case, n, seed)
     out = np.zeros(n, DTYPE[BITS[case.dst]])
     device.launch(kernel, n // 64, 64, [out, *ops])

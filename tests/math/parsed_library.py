@@ -12,7 +12,7 @@ from stages.parse import parse_text
 
 
 def parsed(target: str = "compute_75") -> bytes:
-    """The records of all functions, packed; ``target`` may only decide whether they parse."""
+    """The records of all functions, packed; ``target`` only decides whether they parse."""
     records = {}
     for name in library.FUNCTIONS:
         _, units, diags = parse_text(library.module_text(name), f"{name}.ptx", target, separate=True)

@@ -1,9 +1,9 @@
 """A tiny vector evaluator of the PTX subset that our library uses: numpy lanes, divergence by lowest line first.
 
-Only what the library needs (32- and 64-bit integers, f64 arithmetic, predicates, branches, a few conversions,
-approximate seeds). It reads the text by itself and imports nothing of the project; f64 arithmetic is that of
+It has only what the library needs (32- and 64-bit integers, f64 arithmetic, predicates, branches, a few conversions,
+approximate seeds). It parses the text itself and imports nothing of the project; f64 arithmetic is that of
 :mod:`tests.math.exact`. ``rcp.approx`` is adversarial: the correctly rounded reciprocal moved by a random number of
-units in the last place; in f64 the seeds are off by up to 2**-18 or by units of the upper word, which alone they have.
+units in the last place. In f64, seeds have only the upper word and are off by up to 2**-18 or by units of that word.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def mulhi64(a: Array, b: Array) -> Array:
 
 def u64_to_f32_up(x: Array) -> Array:
     """f32 bits of unsigned integers rounded up."""
-    f = x.astype(np.float64).astype(np.float32)  # near x; then the smallest float that is not below it
+    f = x.astype(np.float64).astype(np.float32)  # near x; then the smallest float not below it
     f = np.nextafter(np.nextafter(f, np.float32(0)), np.float32(0))
     for _ in range(5):
         low = f.astype(np.float64)
@@ -113,8 +113,8 @@ def halves(x: str) -> list[str]:
 class Machine:
     """Runs a function over lanes. ``rng`` drives the error of the approximate reciprocal (``rcp_ulps`` units at most).
 
-    ``units``: f64 seeds are those of the upper word alone, off by at most so many units of its last place, instead of
-    by 2**-18.
+    ``units``: f64 seeds consist of the upper word, off by at most this many units of its last place, instead of by
+    2**-18.
     """
 
     def __init__(self, func: Func, rng: np.random.Generator, rcp_ulps: int = 1, units: int = 0) -> None:

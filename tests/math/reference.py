@@ -1,7 +1,7 @@
-"""What the PTX manual says that floating-point and division instructions compute, on bit patterns.
+"""What floating-point and division instructions compute by the PTX manual, on bit patterns.
 
 A reference takes operand bits (integers) and returns the result's bits, or None for "any NaN". Approximate functions
-give a :class:`Near` instead.
+return a :class:`Near` instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BITS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "f16x2": 32, "bf16x2": 32, 
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """An approximate result: within ``rel`` of ``value``, or within ``abs_``. ``low``/``high``: both results are fine
+    """An approximate result: within ``rel`` of ``value``, or within ``abs_``. ``low``/``high``: both results are right
     (flushing at a boundary)."""
 
     value: float
@@ -75,7 +75,7 @@ def to_fraction(f: Format, x: int) -> Fraction:
 
 
 def clamp01(f: Format, x: int | None) -> int:
-    """.sat: NaN and everything below become +0."""
+    """.sat: NaN and everything below 0 become +0."""
     one = f.bias << (f.p - 1)
     if x is None or f.is_nan(x) or x & f.sign:
         return 0
@@ -109,8 +109,8 @@ def arith(f: Format, mode: str, ftz: bool, sat: bool, kind: str) -> Ref:
         else:
             r = exact.fma(f, a, one, b ^ (f.sign if kind == "sub" else 0), mode, ftz)
         if ftz and r is not None and f.is_zero(r):
-            # flushed because it is tiny when rounded as if exponents had no bound; the manual does not say if it should
-            # be so when rounding to the subnormal's place makes the smallest normal number: both are fine
+            # flushed because it is tiny when rounded with unbounded exponents; the manual does not say whether to flush
+            # a number that becomes the smallest normal one when rounded at the subnormal place: both are right
             x, y, z = (f.flush(v) for v in (a, b, c))
             operands = {"mul": (x, y, (x ^ y) & f.sign), "fma": (x, y, z)}.get(
                 kind, (x, one, y ^ (f.sign if kind == "sub" else 0))
@@ -186,7 +186,7 @@ def from_int(f: Format, t: str, mode: str, sat: bool = False) -> Ref:
 
 
 def to_int(f: Format, t: str, mode: str, ftz: bool = False) -> Ref:
-    """Out of range: the nearest end. NaN: 0, or the top bit alone where a 64-bit type takes part (PTX manual)."""
+    """Out of range: the nearest end. NaN: 0, or only the top bit if a 64-bit type takes part (PTX manual)."""
     n = BITS[t]
     low, high = (-(1 << n - 1), (1 << n - 1) - 1) if t[0] == "s" else (0, (1 << n) - 1)
     mask = (1 << n) - 1
@@ -268,7 +268,7 @@ def tf32_rna(satfinite: bool) -> Ref:
 
     def ref(a: int) -> Result:
         if F32.is_nan(a):
-            return None if a >> 13 & 0x3FF else ANY  # a payload in the 13 bits that go is lost (measured)
+            return None if a >> 13 & 0x3FF else ANY  # a payload in the 13 dropped bits is lost (measured)
         if F32.is_inf(a):
             return (a & F32.sign) | (0x7F7FE000 if satfinite else F32.inf)
         s, m, e = F32.split(a)
@@ -321,8 +321,8 @@ def log2(x: float) -> float:
 
 
 def quotient(rel: float, ftz: bool, limit: float) -> Ref:
-    """Approximate division; no statement for divisors above ``limit`` (PTX manual), except that infinity divides to
-    zero."""
+    """Approximate division; no statement for divisors above ``limit`` (PTX manual), except that division by infinity
+    gives zero."""
 
     def ref(a: int, b: int) -> Result:
         if ftz:

@@ -1,10 +1,10 @@
-"""Runs the sequence that lowering makes of one floating-point PTX instruction, with exact arithmetic and an adversarial
+"""Runs the sequence that one floating-point PTX instruction is lowered to, with exact arithmetic and an adversarial
 MUFU.
 
-It reads a function of level `ori` (virtual registers) and knows just the instructions of those sequences: FP32 and FP64
+It reads a function of level `ori` (virtual registers) and knows only the instructions of those sequences: FP32 and FP64
 arithmetic, comparison and selection, the guards. Loads from ``[p + 16*(k+1)]`` give operand k, the store to ``[p]`` is
-the result. A call of a library function is answered by :mod:`tests.math.exact`; test_library holds the library to the
-same.
+the result. :mod:`tests.math.exact` computes calls of library functions; test_library checks the library against the
+same arithmetic.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from . import exact
 from .exact import F32, F64, Format
 
 W = 0xFFFFFFFF
-# Fractions of divisors for which MUFU.RCP must be correctly rounded; docs/math.md says why it is.
+# Fractions of divisors for which MUFU.RCP must be correctly rounded; docs/math.md gives the reason.
 EXACT_SEEDS = (0x7FFFFF, 0x7FFFFD)
 WIDTH = {
     "f32": 32,
@@ -39,7 +39,7 @@ WIDTH = {
 
 
 def one_op(op: str, dst: str, srcs: list[str], sm: str) -> Unit:
-    """Lower a kernel around ``op``, in which ``$d``, ``$0``, ``$1``... stand for the registers."""
+    """Lower a kernel around ``op``, in which ``$d``, ``$0``, ``$1``... are replaced by the registers."""
     from stages.lower.lower import lower_unit
     from stages.parse import parse_text
 
@@ -185,8 +185,8 @@ class Evaluator:
         return f.pack(0, isqrt((1 << 2 * k) // m), -k - e // 2, True, "rn")
 
     def fchk(self, inst: Inst) -> None:
-        """True where a quotient chain could leave the normal range: the narrowest guess that the sequence must still
-        survive."""
+        """True if a quotient sequence could leave the normal range: the narrowest condition that the sequence must
+        still survive."""
         a, b = (self.float_(o, F32) for o in inst.srcs[:2])
         ea, eb = a >> 23 & 255, b >> 23 & 255
         safe = 24 < ea < 255 and 0 < eb < 253 and -126 < ea - eb < 127

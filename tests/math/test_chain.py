@@ -25,7 +25,7 @@ def number(arch: str) -> int:
 
 @cache
 def cases(group: str, arch: str, step: int = 1) -> tuple[Case, ...]:
-    """The cases of a group that the SM has; every ``step``-th of them, other ones on every SM."""
+    """The cases of a group that the SM has; every ``step``-th of them, different ones on every SM."""
     return tuple(c for c in table.GROUPS[group]() if c.sm <= number(arch))[number(arch) % step :: step]
 
 
@@ -59,8 +59,8 @@ def test_chain(group: str, arch: str, size: int) -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize("group", table.GROUPS)
 def test_ptxas_agrees(group: str, size: int) -> None:
-    """The references are not ours alone: ptxas's cubins give the same in the simulator (but for .ftz that it ignores in
-    one conversion)."""
+    """A second source for the references: ptxas's cubins give the same in the simulator (except for .ftz, which it
+    ignores in one conversion)."""
     from stages.simulate import Device
 
     oracle.require("ptxas")

@@ -102,7 +102,7 @@ def want(op: str, kind: str, n: int, d: int) -> int:
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_120"])
 @pytest.mark.parametrize("kind", ["u16", "s16", "u32", "s32"])
 def test_kernels(kind: str, arch: str) -> None:
-    """Quotients and remainders by constants of every shape, ones without a division instruction's reciprocal."""
+    """Quotients and remainders by constants of every kind, without the reciprocal of a general division."""
     bits, sign = int(kind[1:]), kind[0] == "s"
     half = 1 << bits - 1
     chosen = [

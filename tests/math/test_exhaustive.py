@@ -1,4 +1,4 @@
-"""The f32 chains of :mod:`stages.lower.math.ieee` on every significand there is, with every seed that MUFU may give.
+"""The f32 sequences of :mod:`stages.lower.math.ieee` for every significand, with every seed that MUFU may return.
 
 Results are judged in integers. With the default size only every 61st block of significands is tried;
 ``--math-size 100000`` tries all.
@@ -22,7 +22,7 @@ HALF = np.float32(0.5)
 
 
 def blocks(low: int, high: int, size: int) -> Iterator[Array]:
-    """Integers of [low, high) in blocks; all of them in a thorough run. The last block is always there."""
+    """Integers of [low, high) in blocks; all of them in a thorough run. The last block is always included."""
     step = 1 << 16
     starts = range(low, high, step) if size >= 100_000 else [*range(low, high - step, 61 * step), high - step]
     for s in starts:
@@ -54,7 +54,7 @@ def test_reciprocal(mode: str, size: int) -> None:
                 ok = (rest <= 0) & (rest > -x)
             else:
                 ok = (rest >= 0) & (rest < x)
-            one = x == 1 << 23  # exactly 1: the place is twice as wide there
+            one = x == 1 << 23  # exactly 1: the last place is twice as wide there
             assert (ok | one | ~use).all(), (mode, d, x[~ok & ~one & use][:4])
             assert (r[one] == 1).all()
 
@@ -111,8 +111,7 @@ def dividends(b: Array, t: int, scale: int, k: int) -> Array:
 
 @pytest.mark.parametrize("mode", ["rn", "rz"])
 def test_division(mode: str, size: int) -> None:
-    """Every quotient within 12/b of the distance of 25-bit numbers from one of them: there is where a sequence can
-    fail."""
+    """Every quotient within 12/b of a 25-bit number: only there can a sequence fail."""
     tried = 0
     for t, odd in divisors(size):
         b = odd << t

@@ -1,5 +1,5 @@
-"""f64 divisors whose reciprocal is nearest to a midpoint of two numbers: the only ones where a reciprocal could be
-rounded wrongly.
+"""f64 divisors whose reciprocal is closest to a midpoint of two numbers: only for these could a reciprocal be rounded
+wrongly.
 
 ``b * m = 2**k - j`` for an odd m of 54 bits and 0 < |j| <= 13 (k = 105, 106, 107) says how near. The list is complete:
 it comes from factoring those 78 numbers. The error of the sequence before its last rounding is below 12 * 2**-107

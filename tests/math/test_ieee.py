@@ -1,8 +1,8 @@
-"""The inline sequences for IEEE division, reciprocal and square root, run as lowering makes them, against exact
+"""The inline sequences for IEEE division, reciprocal and square root, as lowering emits them, against exact
 arithmetic.
 
 MUFU is off by up to one unit in the last place (f32) or two units of its 20-bit seed (f64) at random: the results must
-not depend on it. The enumerations further down take every hard case of f32 there is.
+not depend on it. The enumerations below include every hard case of f32.
 """
 
 from __future__ import annotations

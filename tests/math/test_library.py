@@ -19,7 +19,7 @@ ONE = F64.bias << 52
 
 
 def test_the_parsed_functions_are_those_of_the_text() -> None:
-    """`python -m tests.math.parsed_library` writes the file anew."""
+    """`python -m tests.math.parsed_library` rewrites the file."""
     kept = Path(library.__file__).with_name(functions.PARSED).read_bytes()
     assert parsed_library.parsed() == kept == parsed_library.parsed("compute_120a")
 
@@ -73,7 +73,7 @@ def test_div_f64(mode: str, size: int) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_hard_quotients_f64(mode: str) -> None:
-    """The divisors whose reciprocals are nearest to ties, with quotients nearest to ties, at exponents where the result
+    """The divisors whose reciprocals are closest to ties, with quotients closest to ties, at exponents where the result
     is normal and where it loses one and two bits."""
     pairs = [(number(x), number(b)) for b in DIVISORS if b & 63 for x in quotients(b)]
     a, b = (np.array(side, np.uint64) for side in zip(*pairs, strict=True))
@@ -85,7 +85,7 @@ def test_hard_quotients_f64(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_ties_below_the_normal_range_f64(mode: str, size: int) -> None:
-    """Quotients that end right between two subnormal numbers, of divisors whose reciprocals are not finite, and their
+    """Quotients exactly between two subnormal numbers, for divisors whose reciprocals are not finite, and their
     neighbours."""
     rng = np.random.default_rng(14)
     dividends: list[int] = []
@@ -105,8 +105,8 @@ def test_ties_below_the_normal_range_f64(mode: str, size: int) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_rcp_f64(mode: str, size: int) -> None:
-    """The operands that the guard of rcp sends here: biased exponents 0 and 2045 to 2047. The others are brought
-    there."""
+    """The operands that the guard of rcp sends here: biased exponents 0 and 2045 to 2047. Other operands are scaled to
+    these."""
     rng = np.random.default_rng(13)
     a = np.concatenate(
         [np.array(values.specials(F64), np.uint64), *(values.random_bits(F64, rng, size) for _ in range(2))]
@@ -157,8 +157,8 @@ def test_sqrt_f32(mode: str, ftz: bool, size: int) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_sqrt_f64(mode: str, size: int) -> None:
-    """The operands that the guard of sqrt sends here: all but 2**-969 to the largest number. The others are brought
-    down there."""
+    """The operands that the guard of sqrt sends here: all but 2**-969 to the largest number. Other operands are scaled
+    to these."""
     a = radicands(F64, np.random.default_rng(10), size // 4)
     high = a - np.uint64(54 << 52) < np.uint64((2047 - 54) << 52)
     a = np.where(high, a % np.uint64(54 << 52), a)
@@ -200,7 +200,7 @@ def integers64(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
 
 
 def divided(kind: str, ulps: int, a: Array, b: Array) -> tuple[Array, Array]:
-    """Quotients and remainders, which the functions for the one alone must give too."""
+    """Quotients and remainders, which the functions for only one of them must give too."""
     q, r = machine(f"__orias_divmod_{kind}", ulps=ulps).run(a, b)
     assert np.array_equal(machine(f"__orias_div_{kind}", 2, ulps).run(a, b)[0], q)
     assert np.array_equal(machine(f"__orias_rem_{kind}", 3, ulps).run(a, b)[0], r)

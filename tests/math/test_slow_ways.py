@@ -1,5 +1,5 @@
-"""The slow ways of divisions and roots: one function a unit however many instructions call it, for what the unit asks,
-and no longer than ptxas's."""
+"""The slow paths of divisions and roots: one function per unit for any number of instructions, with only the results
+that the unit needs, and no longer than ptxas's."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def test_one_function(op: str) -> None:
 
 
 def test_both() -> None:
-    """Quotients and remainders of one sort come from one function; of two sorts from two, each for what is asked."""
+    """Quotients and remainders of one kind come from one function; of two kinds from two, each with the needed
+    results."""
     (unit,) = lower_text(kernel(["div.u64", "rem.u64", "div.u64"], "sm_90"), "sm_90")
     assert [f.name for f in unit.functions[1:]] == ["__orias_divmod_u64"]
     (unit,) = lower_text(kernel(["div.u64", "rem.s64"], "sm_90"), "sm_90")
@@ -59,7 +60,8 @@ def test_both() -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize("op", OPS)
 def test_length_beside_ptxas(op: str) -> None:
-    """Instructions of one and of five on two SMs: at most a twentieth (or two) more than in ptxas's code."""
+    """The number of instructions, for one and five divisions on two SMs, exceeds ptxas's by at most a twentieth (or
+    two)."""
     oracle.require("ptxas")
     for target in ("sm_80", "sm_90"):
         for times in (1, 5):

@@ -1,4 +1,4 @@
-"""f32 arithmetic on numpy arrays, exactly rounded in all modes: a product is exact in double, a sum is rounded to odd
+"""f32 arithmetic on numpy arrays, correctly rounded in all modes: a product is exact in double, a sum is rounded to odd
 there before it is rounded to f32."""
 
 from __future__ import annotations

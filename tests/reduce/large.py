@@ -16,7 +16,7 @@ LINES = 5000
 
 
 def program() -> str:
-    """Sums and products of what was loaded, a float product among them, all of them stored at last."""
+    """Sums and products of loaded values, one of them a float product, all stored at the end."""
     body = [f"mad.lo.u32 %r{3 + n % 9}, %r{3 + (n + 4) % 9}, {n + 3}, %r{3 + (n + 7) % 9};" for n in range(LINES)]
     steps = ("and.b32 %r5, %r4, 255;", "cvt.rn.f32.u32 %f1, %r5;", "add.f32 %f2, %f1, 0f41300000;")
     more = ("fma.rn.f32 %f3, %f1, %f2, %f1;", "cvt.rzi.u32.f32 %r5, %f3;", "st.global.u32 [%d1+8192], %r5;")

@@ -1,10 +1,10 @@
-"""Failures planted in the optimizer, reduced, and held against programs made by hand.
+"""Failures planted in the optimizer, reduced, and compared with hand-made programs.
 
     python -m tests.reduce.planted [--only NAME ...] [-j N]
 
-Each fault is a change to the units that `optimize` reads, wherever its condition holds: a crash, a refusal, or a wrong
-value that co-simulation sees. The programs made by hand are as short as I could make them, and must show the fault
-themselves; instructions are counted."""
+Each fault is a change to the units that `optimize` reads, wherever its condition is true: a crash, a refusal, or a
+wrong value that co-simulation sees. The hand-made programs are as short as possible and show the fault themselves;
+instructions are counted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from stages.reduce.program import Program
 from stages.reduce.reduce import Reducer
 
 PTX: Final = Path(__file__).parents[1] / "kernels/ptx/sm_90"
-#: The most that a reduced program may have of the instructions of the one made by hand.
+#: The most instructions of a reduced program, relative to the hand-made one.
 MOST: Final = 1.5
 Change = Callable[[list[Inst]], object]
 
@@ -46,7 +46,7 @@ class Case:
 
 
 def _breaks(*wanted: str) -> Change:
-    """Crash where there is an instruction of each of these."""
+    """Crash if there is an instruction of each of these."""
 
     def change(insts: list[Inst]) -> None:
         if all(any(i.op == op for i in insts) for op in wanted):
@@ -187,7 +187,7 @@ def instructions(text: str) -> int:
 
 
 def reduced(case: Case, jobs: int) -> str:
-    """What is left of a case's kernel. Raises OriasError where it, or the program made by hand, shows nothing."""
+    """The reduced kernel of a case. Raises OriasError if it, or the hand-made program, does not show the fault."""
     text = (PTX / f"{case.kernel}.ptx").read_text()
     with planted(case):
         for given in (case.hand, text):

@@ -1,4 +1,4 @@
-"""Reduced programs: as small as by hand, no undefined reads, by every judge."""
+"""Reduced programs, by every judge: as small as hand-made ones, no undefined reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PTX = Path(__file__).parents[1] / "kernels/ptx/sm_90"
 
 
 def reduced(tmp_path: Path, text: str, *args: str) -> list[str]:
-    """The lines of what is left of a text, without the header, declarations and braces."""
+    """The lines of the reduced text, without the header, declarations and braces."""
     file, out = tmp_path / "given.ptx", tmp_path / "reduced.ptx"
     file.write_text(text)
     done = CliRunner().invoke(app, [str(file), *args, "-q", "-o", str(out)])
@@ -45,7 +45,7 @@ def test_a_wrong_value(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_a_crash(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Hand-made: the multiplication that must not be dead, and a store of it."""
+    """Hand-made: the multiplication that must stay, and a store of its result."""
 
     def crash(unit: Unit, ctx: Context) -> None:
         if any(imm(1234567) in i.srcs for i in insts(unit)):
@@ -89,7 +89,7 @@ def test_planted_failures_are_as_small_as_by_hand(name: str) -> None:
 
 
 def test_a_jump_becomes_a_guard_and_a_copy_goes() -> None:
-    """By hand: `@!%p mov`, and the pointer itself as the address."""
+    """Hand-made: `@!%p mov`, and the pointer itself as the address."""
     text = (
         "".join(KERNEL.partition(".visible")[:1])
         + """.visible .entry k(.param .u64 out)

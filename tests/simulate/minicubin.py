@@ -1,7 +1,7 @@
-"""A minimal cubin around instructions given as IR objects, so that tests of the machine need no encoder and no NVIDIA
-tool.
+"""A minimal cubin around instructions given as IR objects, so that tests of the machine need neither an encoder nor an
+NVIDIA tool.
 
-Word i of the code is just the number i; :func:`device` gives the simulator a decoder that returns instruction i.
+Word i of the code is the number i; :func:`device` gives the simulator a decoder that returns instruction i.
 """
 
 from __future__ import annotations

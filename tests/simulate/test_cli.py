@@ -85,7 +85,7 @@ def test_bad_files(data: bytes, message: str) -> None:
 
 
 def test_mutated_files_never_crash() -> None:
-    """Flipped bytes and cuts: an error of ours, or a file that still loads."""
+    """Flipped bytes and truncations give an error of ours, or a file that still loads."""
     generator = np.random.default_rng(4)
     for _ in range(400):
         data = bytearray(GOOD)

@@ -32,7 +32,7 @@ SPECIAL32 = tuple(
 
 
 def same(a: float, b: float) -> bool:
-    """Equal bits, any NaN like any other."""
+    """Equal bits; all NaNs are equal."""
     return (math.isnan(a) and math.isnan(b)) or (a == b and math.copysign(1, a) == math.copysign(1, b))
 
 
@@ -89,7 +89,7 @@ def test_double(op: str, mode: str) -> None:
 
 
 def test_the_reference() -> None:
-    """The exact arithmetic itself, against rational numbers (whose conversion to a float is rounded to nearest
+    """The exact arithmetic itself, against rational numbers (whose conversion to a float rounds to nearest
     even)."""
     g = np.random.default_rng(11)
     wild = g.integers(0, 2**64, 3 * 500, dtype=np.uint64).view(np.float64)

@@ -1,4 +1,4 @@
-"""ptxas's cubins of the test kernels, run in the simulator, agree with numpy: this is what makes it a judge."""
+"""ptxas's cubins of the test kernels, run in the simulator, agree with numpy: this makes the simulator a judge."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_unoptimised(name: str) -> None:
 @pytest.mark.parametrize("arch", ("80", "90", "120"))
 @pytest.mark.parametrize("name", sorted(cases.CASES))
 def test_strict(name: str, arch: str) -> None:
-    """ptxas keeps every distance and every scoreboard: results stay right and no hazard is seen, whatever the
+    """ptxas keeps every distance and every scoreboard wait: results stay right and no hazard shows, for all
     latencies."""
     for seed in (1, 2, 3):
         judge(cases.CASES[name], arch, last=1, strict=True, seed=seed)
@@ -70,7 +70,7 @@ def test_corpus_strict(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["vadd", "scan", "softmax"])
 def test_lost_waits_are_caught(name: str) -> None:
-    """Clear every wait mask of ptxas's code, one instruction at a time: the strict machine objects where the wait
+    """Clear every wait mask of ptxas's code, one instruction at a time: the strict machine objects if the wait
     mattered."""
     spec = cases.CASES[name]
     device = Device(cubin(spec, "90"))
@@ -107,13 +107,13 @@ def test_seeds_change_nothing() -> None:
 
 
 def test_rate() -> None:
-    """At least 300,000 warp instructions a second on ALU-heavy code (usually ten times that)."""
+    """At least 300,000 warp instructions per second on ALU-heavy code (usually ten times that)."""
     spec = cases.CASES["matmul"]
     device = Device(cubin(spec, "90"))
     n = 128
     a, b = (np.random.default_rng(i).random((n, n), np.float32) for i in (1, 2))
     c = np.zeros((n, n), np.float32)
-    before = time.process_time()  # the machine may have other things to do
+    before = time.process_time()  # processor time: the machine may be busy
     stats = device.launch("matmul", (n // 16, n // 16), (16, 16), [a, b, c, n, n, n])
     took = time.process_time() - before
     assert np.allclose(c, a @ b, rtol=1e-4)

@@ -48,7 +48,7 @@ def test_functions_of_signs() -> None:
 
 
 def test_uniform_predicates_to_words_and_back() -> None:
-    """UP2UR reads the uniform predicates and no others; UR2UP writes them."""
+    """UP2UR reads only the uniform predicates; UR2UP writes them."""
     ur, up = (lambda n: Reg("UR", n, 0, 1)), (lambda n: Reg("UP", n, 0, 1))
     names, zero = Name("N", "UPR"), Reg("UR", RZ.num, 0, 1)
     insts = [
@@ -67,7 +67,7 @@ def test_uniform_predicates_to_words_and_back() -> None:
 
 
 def test_uniform_choices_of_64_bits() -> None:
-    """USEL.64 between pairs, and with a number of 33 bits that has a sign (as SEL.64)."""
+    """USEL.64 between pairs, and with a signed number of 33 bits (as SEL.64)."""
     pair, up = (lambda n: Reg("UR", n, 0, 2)), Reg("UP", 0, 0, 1)
     words = [Inst("UMOV", (), (Reg("UR", 4 + n, 0, 1),), (imm(value),)) for n, value in enumerate((5, 6, 7, 8))]
     for flags, number, want in (
@@ -88,7 +88,7 @@ def test_uniform_choices_of_64_bits() -> None:
 
 
 def test_uniform_packed_bytes() -> None:
-    """UI2IP: two words to clamped bytes, the second one lowest, beneath what the third holds (as I2IP)."""
+    """UI2IP: two words as clamped bytes, the second one lowest, below bytes of the third (as I2IP)."""
     ur = [Reg("UR", n, 0, 1) for n in range(10)]
 
     def code(c: Reg) -> list[Inst]:
@@ -112,7 +112,7 @@ def test_partial_warp_and_many_blocks() -> None:
 
 
 def diverge(sync: bool) -> list[Inst]:
-    """Odd lanes go around an add; then every lane stores the ballot of its group."""
+    """Odd lanes skip an add; then every lane stores the ballot of its group."""
     body = [*prologue(), Inst("LOP3", ("LUT",), (p(0), RZ), (r(0), imm(1), RZ, imm(0xC0), Reg("P", -1, 0, 1, INV)))]
     if sync:
         body.append(Inst("BSSY", (), (Reg("B", 0),), (at(0),)))
@@ -138,7 +138,7 @@ def test_bsync_joins_the_groups() -> None:
 
 
 def test_exclusive_warpsync_parts_lanes_of_other_masks() -> None:
-    """REDUX of those that run together: of each mask alone behind WARPSYNC.EXCLUSIVE, of all without."""
+    """REDUX over the active lanes: over each mask separately after WARPSYNC.EXCLUSIVE, over all without it."""
 
     def code(*wait: Inst) -> list[Inst]:
         ur = Reg("UR", 4, 0, 1)
@@ -355,7 +355,7 @@ def test_depbar_waits_for_all_but_n() -> None:
 
     assert list(run(insts(0), static=64, strict=True, seed=2)) == [0] * 32
     stats = device(insts(1), shared=64).launch("k", 1, 32, [np.zeros(32, np.uint32)], strict=True, seed=4)
-    assert any("R12" in h for h in stats.hazards) or not stats.hazards  # the third load may come along with the second
+    assert any("R12" in h for h in stats.hazards) or not stats.hazards  # the third load may return with the second
 
 
 def test_a_planted_reuse_bit_gives_the_old_value() -> None:
@@ -392,7 +392,7 @@ def test_an_integer_of_64_bits_in_a_field_of_32_is_its_upper_half() -> None:
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_upper_bytes_of_a_dot_product_are_no_upper_half(arch: str) -> None:
-    """IDP.2A.HI is as fast as any dot product: a product right behind it reads its result."""
+    """IDP.2A.HI is as fast as any dot product: a product right after it reads its result."""
     text = (
         f".version 8.0\n.target {arch}\n.address_size 64\n.visible .entry k(.param .u64 a, "
         f".param .u64 b)\n{{ .reg .b64 %p, %q, %o; .reg .b32 %t, %x, %y, %z; .reg .pred %c;\n"

@@ -1,4 +1,4 @@
-"""Launches of the kernels of ptx/, and what numpy says of them."""
+"""Launches of the kernels of ptx/, with numpy's results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Arr = NDArray[Any]
 
 @dataclass(slots=True)
 class Case:
-    """A launch; ``out`` is the array that must be ``want`` within ``error`` of its greatest element."""
+    """A launch; ``out`` must equal ``want`` within ``error`` times its greatest element."""
 
     kernel: str
     grid: tuple[int, ...]
@@ -48,12 +48,12 @@ _GEMMS: Final[dict[str, tuple[Any, int, int, Any]]] = {
 
 
 def _integers(g: np.random.Generator, shape: tuple[int, ...], type_: Any, most: int = 8) -> Arr:
-    """Whole numbers, so that no order of additions changes a sum."""
+    """Whole numbers, so that the order of additions does not change a sum."""
     return np.asarray(g.integers(-most, most + 1, shape)).astype(type_)
 
 
 def _plain(x: Arr) -> Arr:
-    """Bytes for what a map has no type for."""
+    """Bytes for types that a map does not have."""
     return x.view(np.uint8) if x.dtype.itemsize == 1 else x
 
 

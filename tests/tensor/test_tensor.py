@@ -16,7 +16,7 @@ from tests import oracle
 from tests.tensor.cases import KERNELS
 from tests.tensor.run import cubin, execute
 
-#: What the suite runs of the kernels: the others take the command (tests.tensor.run).
+#: The kernels of the suite; the command (tests.tensor.run) runs the others.
 QUICK = ("gemm_special", "gemm_major", "gemm_split", "attention", "gemm5_f16", "gemm5_major")
 
 
@@ -30,7 +30,7 @@ def test_our_code(name: str) -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize("name", ["gemm_bf16", "gemm_tf32", "gemm_special", "gemm5_f16", "gemm5_major"])
 def test_code_of_ptxas(name: str) -> None:
-    """So does ptxas's: its code uses what is measured of the machine."""
+    """So does ptxas's, whose code relies on measured properties of the machine."""
     oracle.require("ptxas")
     file, small, _ = KERNELS[name]
     assert execute(small(np.random.default_rng(2)), file, "ptxas") == []
@@ -66,8 +66,8 @@ class _Without:
     ],
 )
 def test_strict_mode_misses_waits(name: str, without: str, seen: str) -> None:
-    """Without a wait for products, or without what hands registers over to them, strict mode says who touches what;
-    with them it is silent."""
+    """Without a wait for products, or without the ARRIVE that makes registers available to them, strict mode reports
+    the accesses; with them it is silent."""
     file, small, _ = KERNELS[name]
     assert execute(small(np.random.default_rng(4)), file, "ours", True) == []
     decoder = _Without(without)
@@ -93,8 +93,9 @@ wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; st.global.v4.f
 
 
 def test_the_flag_of_a_product_comes_in_time() -> None:
-    """The uniform predicate that says whether sums count is written at least 11 cycles before by UISETP (ptxas 13.0
-    keeps exactly that in four loops like this one); at 6, as other operands, the product may read the old one."""
+    """UISETP writes the uniform predicate that says whether sums count at least 11 cycles before the product (ptxas
+    13.0 keeps exactly that in four loops like this one); at 6, as for other operands, the product may read the old
+    one."""
     program = Device(compile_ptx(_FLAG, "sm_90a", {}, name="k.ptx")).program
     table = hazards("sm_90a")
     products = [x for x in map(program.inst, range(len(program.words))) if x.op == "HGMMA" and x.dsts]
@@ -105,7 +106,7 @@ def test_the_flag_of_a_product_comes_in_time() -> None:
 
 
 def test_maps_on_the_command_line() -> None:
-    """What orias-run reads is what a program makes; mistakes are said."""
+    """orias-run reads the maps that a program makes, and reports mistakes."""
     generator = np.random.default_rng(0)
     got, buffers = parse_arg("map:f16[128x256]=iota,box=64x32,swizzle=128,steps=1x2,type=bf16", generator)
     tensor = np.arange(128 * 256).astype(np.float16).reshape(128, 256)

@@ -1,4 +1,4 @@
-"""Launches of kernels75.cu and kernels80.cu, with what they must give, worked out in Python."""
+"""Launches of kernels75.cu and kernels80.cu, with the expected results, computed in Python."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Case:
     notes: tuple[str, ...] = field(default=())
 
     def ptx(self) -> Path:
-        """The module that has it."""
+        """The module that contains it."""
         return HERE / f"kernels{self.sm}.ptx"
 
 

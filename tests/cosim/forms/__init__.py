@@ -11,7 +11,7 @@ from stages.parse.table import Row
 from tests.cosim.forms import arith, barriers, matrix, memory, screen, tensor, warp
 from tests.cosim.forms.base import Choice, Form, population, walk
 
-#: Families left for later, by a pattern of names: (pattern, what).
+#: Families postponed, by a pattern of names: (pattern, reason).
 APART = (
     (r"tex.*|tld4|txq.*|istypep", "textures"),
     (r"su(ld|st|red|q).*", "surfaces"),
@@ -25,12 +25,12 @@ APART = (
 
 
 def apart(name: str) -> str:
-    """Why a name is left for later; "" if it is not."""
+    """Why a name is postponed; "" if it is not."""
     return next((why for pattern, why in APART if re.fullmatch(pattern, name)), "")
 
 
 def make(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) -> Form | None:
-    """The form of a row with modifiers and types; None where no family has a rule for it."""
+    """The form of a row with modifiers and types; None if no family has a rule for it."""
     first = row.name.split(".")[0]
     if tensor.NAMES.fullmatch(row.name):
         return tensor.form(row, mods, types, rng)
@@ -46,12 +46,12 @@ def make(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) 
     return arith.form(row, mods, types, rng)
 
 
-#: What the key of a row ends in where a screen chose its forms.
+#: Ending of a row's key if a screen chose its forms.
 SCREENED = " screened"
 
 
 class Item(NamedTuple):
-    """One place of the corpus: a form, or why there is none (``apart``; "" where no family has a rule)."""
+    """One entry of the corpus: a form, or why there is none (``apart``; "" if no family has a rule)."""
 
     row: str
     form: Form | None
@@ -82,7 +82,7 @@ class Corpus:
         self.heads = heads
 
     def items(self) -> Iterator[Item]:
-        """Row by row, but for a screen; what is made of modifiers and types depends on them and the seed alone."""
+        """Row by row, except for a screen; modifiers and types determine the operands, with the seed."""
         if self.heads is not None:
             for row, choice, size in screen.draw(self.heads, self.limit, self.seed, self.skip):
                 yield self._item(row, choice, size, SCREENED)

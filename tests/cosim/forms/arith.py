@@ -92,7 +92,7 @@ def kind_of(spec: OperandSpec, types: tuple[str, ...]) -> str:
 def operand(
     o: Operands, spec: OperandSpec, row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random
 ) -> bool:
-    """Add one operand; False where this module has no rule for it."""
+    """Add one operand; False if this module has no rule for it."""
     type_ = kind_of(spec, types)
     role = spec.role
     name = row.name.split(".")[0]
@@ -100,7 +100,7 @@ def operand(
     if role in ("dp", "dpp"):
         single = role == "dp" or type_ in ("f16", "bf16")  # a scalar half has no second result (measured)
         o.texts.append(o.result("pred", "%p40") if single else f"{o.result('pred', '%p40')}|{o.result('pred', '%p41')}")
-    elif role == "d" and spec.type == "b8":  # takes a register of 8 bits and no other (measured)
+    elif role == "d" and spec.type == "b8":  # takes only a register of 8 bits (measured)
         o.texts.append(o.result("b8", "%b40"))
     elif role == "s" and spec.type == "b8":
         o.texts.append(o.byte())
@@ -148,7 +148,7 @@ def operand(
 
 
 def form(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) -> Form | None:
-    """One form; None where an operand has no rule here."""
+    """One form; None if an operand has no rule here."""
     opcode = opcode_text(row, mods, types)
     name = opcode.split(".")[0]
     o = Operands()
@@ -172,7 +172,7 @@ def form(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) 
 
 
 def moves() -> list[Form]:
-    """Packing moves of four bytes: the table's rows tell the type of the whole alone."""
+    """Packing moves of four bytes: the table's rows give only the type of the whole."""
     names = [f"%b{k}" for k in range(4)]
     vector = "{" + ", ".join(names) + "}"
     unpack = f"mov.b32 {vector}, %r0;"

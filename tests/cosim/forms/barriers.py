@@ -1,7 +1,7 @@
 """Forms of barrier objects in shared memory and of the asynchronous copies that arrive at them.
 
-The state of a barrier object is opaque: what is compared is when its phase completes, probed by arrivals one after the
-other.
+The state of a barrier object is opaque, so the forms compare when its phase completes, probed by arrivals one after
+another.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def form(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) 
 
 
 def _probe(arrivals: int, address: str, tx: bool) -> str:
-    """After each of some arrivals, and a completed transaction: does the first phase count as complete? The answers as
-    bits in %r40."""
+    """Whether the first phase counts as complete after each of some arrivals, and after a completed transaction; the
+    answers are bits in %r40."""
     test = (
         f"mbarrier.test_wait.parity.shared.b64 %p1, [{address}], 0; selp.u32 %t1, 1, 0, %p1; shl.b32 %r40, "
         f"%r40, 1; or.b32 %r40, %r40, %t1;"
@@ -55,7 +55,7 @@ def _probe(arrivals: int, address: str, tx: bool) -> str:
 
 
 def _object(opcode: str, row: Row, mods: list[str], rng: random.Random) -> Form | None:
-    """One barrier object, worked on by one thread; or a remote one in the cluster."""
+    """One barrier object, used by one thread; or a remote one in the cluster."""
     remote = "shared::cluster" in mods
     what = row.name.split(".", 1)[1]
     init = f"mbarrier.init.shared.b64 [mb], {EXPECTED};"
@@ -199,7 +199,7 @@ def _leader(body: str, number: int) -> str:
 def _bulk(opcode: str, row: Row, mods: list[str], types: tuple[str, ...]) -> Form | None:
     """Bulk copies by one thread of a block of 32: 2 KiB between the third buffer and shared memory."""
     n = 32 * PART
-    mods = [m for m in mods if m not in ("", "weak")]  # what follows looks at the spaces by place
+    mods = [m for m in mods if m not in ("", "weak")]  # the code below looks at the spaces by position
     hint = "L2::cache_hint" in mods
     policy = "createpolicy.fractional.L2::evict_last.b64 %d50, 1.0;" if hint else ""
     tail = ", %d50" if hint else ""

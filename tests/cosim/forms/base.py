@@ -1,4 +1,4 @@
-"""What a one-instruction kernel is: the form, the kernel around it, the walk over the descriptor table."""
+"""One-instruction kernels: the form, the kernel around it, the walk over the descriptor table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stages.parse.table import Row
 
 #: Bytes of one source and of one result of a thread, in the buffers.
 SLOT = 8
-#: Bytes of a thread's part of the third buffer, where a form uses it.
+#: Bytes of a thread's part of the third buffer, if a form uses it.
 PART = 64
 BLOCK = 256
 
@@ -24,8 +24,8 @@ BLOCK = 256
 class Form:
     """One instruction in a kernel of its own.
 
-    ``sources`` and ``dests`` are kinds of values, a slot of 8 bytes each; ``memory`` is the element type of the third
-    buffer ("" unused), of which each thread owns `PART` bytes; `$$` in ``module`` and ``local`` stands for the kernel's
+    ``sources`` and ``dests`` are kinds of values, a slot of 8 bytes each. ``memory`` is the element type of the third
+    buffer ("" unused), of which each thread owns `PART` bytes. `$$` in ``module`` and ``local`` is the kernel's
     number.
     """
 
@@ -96,12 +96,12 @@ _WIDTHS = {"pred": 1, "ones": 1, "few64": 64, "mma.f64": 64, "mma.f64.c": 64}
 
 
 def width_of(kind: str) -> int:
-    """Bits of the register that holds a value of a kind."""
+    """Bits of the register for a kind of value."""
     return _WIDTHS.get(kind) or max(BITS.get(kind, 32), 16)
 
 
 def register(kind: str, k: int) -> str:
-    """The register number k for values of a kind."""
+    """Register number k for a kind of value."""
     return f"%{ {1: 'p', 16: 'h', 32: 'r', 64: 'd', 128: 'q'}[width_of(kind)] }{k}"
 
 
@@ -141,7 +141,7 @@ def type_tuples(row: Row) -> list[tuple[str, ...]]:
 
 
 def opcode_text(row: Row, mods: list[str], types: tuple[str, ...]) -> str:
-    """The dotted opcode; types stand at the empty slot, else at the end."""
+    """The dotted opcode; types replace the empty slot, else they come last."""
     parts = [row.name]
     for slot, mod in zip(row.slots, mods, strict=True):
         parts += [mod] if mod else [] if slot.values else types
@@ -183,20 +183,20 @@ class Choice(NamedTuple):
 
     mods: list[str]
     types: tuple[str, ...]
-    #: Drawn with equal chances from all of the row; False where a rule took it, or where the row is whole.
+    #: Drawn with equal chances from all of the row; False if a rule chose it, or if the row is whole.
     drawn: bool = False
 
 
 def population(row: Row) -> int:
-    """All pairs of modifiers and types of a row."""
+    """The number of pairs of modifiers and types of a row."""
     return _count(row) * len(type_tuples(row))
 
 
 def choices(row: Row, limit: int, seed: int) -> list[Choice]:
-    """At most `limit` of a row: every type tuple with the first modifiers, every modifier value once, then random ones.
+    """At most `limit` of a row: every type tuple with the first modifiers, every modifier value, then random ones.
 
-    What a greater limit gives begins with what a smaller one gives, as long as neither is the whole row, and nothing
-    depends on other rows.
+    The choices for a greater limit begin with those for a smaller one, unless either is the whole row. They do not
+    depend on other rows.
     """
     rng = random.Random(f"{seed} {row.key}")
     tuples = type_tuples(row)
@@ -221,8 +221,8 @@ def choices(row: Row, limit: int, seed: int) -> list[Choice]:
 
 
 def walk(target: str, only: str, limit: int, seed: int, skip: int = 0) -> Iterator[tuple[Row, Choice]]:
-    """Rows of the table that the target has, with modifiers and types; ``skip``: leave out what this limit would
-    give."""
+    """Rows of the table that the target has, with modifiers and types; ``skip``: leave out the choices for this
+    limit."""
     for name in table.names():
         if only and not re.fullmatch(only, name):
             continue

@@ -1,7 +1,7 @@
-"""Where ptxas 13.0 is known to leave the manual: patterns of instructions, and the cause. The manual's answer is the
-interpreter's.
+"""Instructions for which ptxas 13.0 is known to leave the manual: patterns, and the cause. The interpreter follows the
+manual.
 
-A form that differs and matches no pattern is a finding, and so is one that its model in `quirks` does not predict.
+A form that differs and matches no pattern is a finding; so is one that its model in `quirks` does not predict.
 `tests/cosim/known` holds kernels for the main causes.
 """
 
@@ -56,7 +56,7 @@ PTXAS: Final = (
 )
 
 
-#: What ptxas makes of forms that the manual does not have (`stages.interpret.outside`): (pattern, what).
+#: What ptxas makes of forms that the manual does not have (`stages.interpret.outside`): (pattern, result).
 OUTSIDE: Final = (
     (r"(?:ld|st)\.\S*v8\.[bus](?:8|16) ", "ld, st of eight bytes or halves: moves the first element alone"),
     (r"(?:red|st)\.async\.mmio\.release\.gpu\.", "st.async, red.async with .mmio.release.gpu: no code"),
@@ -76,7 +76,7 @@ OUTSIDE: Final = (
     ),
 )
 
-#: What our own chain shares.
+#: Causes that our own chain shares.
 OURS: Final = tuple([x for x in PTXAS if x[0].startswith(r"cvt\.rna")])
 
 

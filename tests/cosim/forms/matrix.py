@@ -1,5 +1,5 @@
-"""Forms of matrices of a warp. Numbers are drawn so that every sum is exact: in which order hardware adds is not
-documented."""
+"""Forms of matrices of a warp. Numbers are drawn so that every sum is exact, because the order of hardware additions is
+not documented."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def form(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) 
 
 
 def _mma(opcode: str, row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) -> Form | None:
-    """mma: A, B, C in registers, and metadata and scales where the form has them."""
+    """mma: A, B, C in registers, and metadata and scales if the form has them."""
     o = arith.Operands()
     kinds = {1: types[1], 2: types[2], 3: types[3]}
     sparse = any(m.startswith("sp") for m in mods)
@@ -66,7 +66,7 @@ def _register_kind(type_: str, spec: str) -> str:
 
 
 def _selector(opcode: str, rng: random.Random) -> int:
-    """The sparsity selector: pairs of threads for the forms of 32 bits of metadata a pair, one of four for 64 bits
+    """The sparsity selector: pairs of threads for forms with 32 bits of metadata per pair, one of four for 64 bits
     (documented)."""
     if re.search(
         r"m16n8k16\S*\.(f16|bf16)|m16n8k8\S*tf32|m16n8k32\S*\.(f16|bf16)\.f16|m16n8k16\S*tf32|m16n8k32\S*\.[us]8|m16n8k64\S*\.[us]4",
@@ -77,8 +77,8 @@ def _selector(opcode: str, rng: random.Random) -> int:
 
 
 def _wmma(opcode: str, row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) -> Form | None:
-    """wmma: the whole chain, since the layout of fragments is not documented: load, (multiply,) store; what memory
-    holds is compared."""
+    """wmma: the whole sequence, since the layout of fragments is not documented: load, (multiply,) store; the memory
+    contents are compared."""
     shape = next(m for m in mods if re.fullmatch(r"m\d+n\d+k\d+", m))
     m, n, k = (int(x) for x in re.fullmatch(r"m(\d+)n(\d+)k(\d+)", shape).groups())  # type: ignore[union-attr]
     if row.name == "wmma.mma":
@@ -101,7 +101,7 @@ _BITS = {
 }
 
 
-#: Registers of fragments that only a row of another name tells: (matrix, shape, type) -> count.
+#: Register counts of fragments that only the row of another name gives: (matrix, shape, type) -> count.
 def _fragments(matrix: str, shape: str, type_: str) -> tuple[int, str]:
     from stages.parse import table
 
@@ -131,7 +131,7 @@ def _matrix_memory(name: str, elements: int, type_: str) -> tuple[str, int]:
 
 
 def _slots(size: int, wide: bool) -> int:
-    """Input slots a thread that hold a matrix of so many bytes."""
+    """Input slots per thread for a matrix of this many bytes."""
     return -(-size // (256 if wide else 128))
 
 
@@ -211,7 +211,7 @@ def _read_back(name: str, size: int, body: list[str], kind: str) -> list[str]:
     return dests
 
 
-#: The first thread's part of the third buffer: the launch has one warp, whose parts follow one another.
+#: The first thread's part of the third buffer: the launch has one warp, whose parts are consecutive.
 _BASE = "ld.param.u64 %d55, [pmem];"
 
 
@@ -247,8 +247,7 @@ def _from_global(name: str, size: int) -> str:
 def _wmma_move(
     opcode: str, row: Row, mods: list[str], type_: str, shape: str, dims: tuple[int, int, int], rng: random.Random
 ) -> Form | None:
-    """Loads and stores of accumulators: load in one layout, store in another. Loads of A and B are seen through a
-    product."""
+    """Loads and stores of accumulators: load in one layout, store in another. A product shows loads of A and B."""
     m, n, k = dims
     matrix = row.name[-1]
     layout = _layouts(mods)[0]

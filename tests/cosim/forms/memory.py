@@ -1,6 +1,6 @@
 """Forms that touch memory: loads, stores, atomics, addresses, caches, copies.
 
-Each thread owns `PART` bytes of the third buffer; for another space they are copied there before the instruction and
+Each thread owns `PART` bytes of the third buffer. For other spaces they are copied there before the instruction and
 back after it.
 """
 
@@ -32,14 +32,14 @@ NAMES = (
     "stacksave",
     "stackrestore",
 )
-#: Those that have kernels of their own.
+#: Instructions with separate kernels.
 SPECIAL = ("cvta", "isspacep", "mapa", "getctarank", "createpolicy", "alloca", "stacksave", "stackrestore")
 _SPACES = ("global", "shared", "local", "const", "param")
 _POLICY = "createpolicy.fractional.L2::evict_last.b64 %d50, 1.0;"
 
 
 def space_word(mods: list[str]) -> str:
-    """The space that the modifiers name, with its part after the colons; "" for generic."""
+    """The space that the modifiers name, with the part after the colons; "" for generic."""
     return next((m for m in mods if m.split("::")[0] in _SPACES), "")
 
 
@@ -50,7 +50,7 @@ def _copy(to: str, to_base: str, source: str, source_base: str) -> str:
 
 
 class Place:
-    """Where the accesses of a form go: the address register, set-up, what follows, declarations."""
+    """The target of a form's accesses: the address register, set-up, following code, declarations."""
 
     def __init__(self, space: str, rng: random.Random, atomic: bool = False) -> None:
         self.module = self.local = self.before = self.after = ""
@@ -100,7 +100,7 @@ class Place:
 
 
 def form(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) -> Form | None:
-    """A form whose memory operands lie in one space."""
+    """A form whose memory operands are in one space."""
     name = row.name.split(".")[0]
     space = space_word(mods)
     if space == "param::func" or (space == "param" and name == "st"):
@@ -178,7 +178,7 @@ def _func_param(row: Row, mods: list[str], types: tuple[str, ...], rng: random.R
     name = row.name
     size = BITS[types[0]] // 8 * max(arith._vector_length(mods), 1)
     if size > PART:
-        return None  # larger than the parameter variable; ptxas takes no such vector
+        return None  # larger than the parameter variable; ptxas accepts no such vector
     offset = 0
     for spec in row.operands:
         if spec.when and not any(w in mods for w in spec.when):
@@ -242,7 +242,7 @@ def _address(space: str, bits: int) -> str:
 
 
 def special(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) -> Form | None:
-    """Address arithmetic and the stack: kernels of their own."""
+    """Address arithmetic and the stack, in separate kernels."""
     opcode = opcode_text(row, mods, types)
     name = row.name.split(".")[0]
     module = ".global .align 16 .b8 gv$$[64]; .const .align 16 .b8 cv$$[64] = {7, 8, 9};"
@@ -261,7 +261,7 @@ def special(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Rando
 def _windows(
     opcode: str, row: Row, mods: list[str], types: tuple[str, ...], base: dict[str, str], rng: random.Random
 ) -> Form | None:
-    """Generic addresses: whether they give the variable again, and in which space they are said to lie."""
+    """Generic addresses: whether they reach the variable again, and the space that isspacep reports."""
     space = space_word(mods)
     word = space.split("::")[0]
     if row.name == "isspacep":
@@ -270,7 +270,7 @@ def _windows(
         convert = f"cvta.{other}.u64 %d51, %d51;"
         body = f"{_address(other, 64)} {convert} {text} selp.u32 %t1, 1, 0, %p40; st.global.u32 [%out], %t1;"
         return Form(opcode, text, body, [], ["pred"], **base)  # type: ignore[arg-type]
-    if types[0] == "u32":  # half an address: the lower word of what the 64-bit form gives
+    if types[0] == "u32":  # half an address: the lower word of the 64-bit form's result
         text = f"{opcode} %r40, %r51;"
         body = f"{_address(space, 32)} {text} sub.u32 %r41, %r40, %r51; st.global.b32 [%out], %r41;"
         return Form(opcode, text, body, [], ["b32"], blob=word == "param", **base)  # type: ignore[arg-type]
@@ -298,7 +298,7 @@ def _windows(
 
 
 def _ranks(opcode: str, name: str, mods: list[str], types: tuple[str, ...], base: dict[str, str]) -> Form:
-    """Addresses of the other block of a cluster: what it wrote there is read; the rank comes back."""
+    """Addresses of the other block of a cluster: read what it wrote there; the rank comes back."""
     shared = any(m.startswith("shared") for m in mods)
     bits = "64" if types[0] == "u64" else "32"
     r = "d" if bits == "64" else "r"
@@ -325,7 +325,7 @@ def _ranks(opcode: str, name: str, mods: list[str], types: tuple[str, ...], base
 
 
 def _policy(opcode: str, row: Row, mods: list[str]) -> Form:
-    """A policy is opaque: that a load with it gives the value is what shows."""
+    """A policy is opaque: the test is that a load with it returns the value."""
     operands = {
         "createpolicy.fractional": "0.5",
         "createpolicy.range": "[%mem], 4096, 8192",

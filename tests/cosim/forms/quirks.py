@@ -1,8 +1,8 @@
-"""What ptxas 13.0 computes where it leaves the manual: models read off its code, so that a known difference can be
-checked value by value.
+"""The results of ptxas 13.0 for instructions where it leaves the manual: models taken from its code, so that a known
+difference can be checked value by value.
 
-They serve this sweep alone. A difference that a model predicts in every thread is ptxas's, not the simulator's; so is
-what ptxas makes of forms that the manual does not have.
+Only this sweep uses them. A difference that a model predicts in every thread is ptxas's, not the simulator's. The same
+holds for forms that the manual does not have.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def _clamp(x: int, signed: bool, bits: int) -> int:
     return min(max(x, low), high)
 
 
-#: Accesses of 256 bits of scope .cluster: no load and no store, whatever else they say (sm_100 and above, where there
-#: are such accesses).
+#: Accesses of 256 bits with scope .cluster: no load and no store, no matter what else they say (sm_100 and above, which
+#: have such accesses).
 LEFT_OUT: Final = re.compile(r"(ld|st)\.(?:acquire|relaxed|release)\.cluster\.(?:\S*\.)?v(?:8\.\w32|4\.\w64) ")
 
-#: Parameters of functions that are stored in part.
+#: Parameters of functions that are only partly stored.
 _UNSET = re.compile(r"st\S*\.param\S*\.v8\.\w(8|16) \[ca(?:\+(\d+))?\]")
-#: What a form does as another one would: (pattern of the target and the instruction, the other instruction, whether its
-#: first result alone is defined). "" for no instruction at all. The interpreter runs the other one.
+#: A form that behaves like another one: (pattern of the target and the instruction, the other instruction, whether only
+#: its first result is defined). "" for no instruction at all. The interpreter runs the other one.
 AS_IF: Final = (
     (r"\S+ (ld\S*)\.v8\.(\w+) \{(%\w+), .*\}, (.*)", r"\1.\2 \3, \4", True),
     (r"\S+ (st\S*)\.v8\.(\w+) (\[.*\]), \{(%\w+),[^}]*\}(.*)", r"\1.\2 \3, \4\5", False),
@@ -77,17 +77,17 @@ def predicts(
     interpret: Callable[[Form], Outputs],
     execute: Callable[[Given], Outputs],
 ) -> bool:
-    """Whether a cubin of ptxas gives in every thread what the model of the form says.
+    """Whether a cubin of ptxas returns in every thread what the form's model says.
 
     ``want``: the interpreter's answer (None: the manual does not have the form); ``interpret`` runs another form;
-    ``execute`` runs the cubin on something else than ``given``.
+    ``execute`` runs the cubin on other input than ``given``.
     """
     left_out = LEFT_OUT.match(form.text)
     if left_out:
         untouched = bool((got[1] == given[1]).all())
         if left_out.group(1) == "st":
             return untouched
-        elsewhere = execute((given[0], ~given[1], given[2]))  # registers that nobody writes do not follow the memory
+        elsewhere = execute((given[0], ~given[1], given[2]))  # registers that nothing writes do not follow the memory
         return untouched and bool((elsewhere[0] == got[0]).all())
     for pattern, other, first in AS_IF:
         found = re.fullmatch(pattern, f"{target} {form.text}")
@@ -102,7 +102,7 @@ def predicts(
             if first:
                 return not differ(model[0][:, 0], got[0][:, 0], form.dests[0]).any()
             unset = _UNSET.match(form.text)
-            if unset:  # nobody writes the other elements of a parameter
+            if unset:  # nothing writes the other elements of a parameter
                 start, size = int(unset.group(2) or 0), int(unset.group(1)) // 8
                 for side in (model, got):
                     side[1].reshape(form.count, -1)[:, start + size : start + 8 * size] = 0
@@ -110,7 +110,7 @@ def predicts(
     if want is not None and re.match(r"ld\S*\.param\S*\.b128 ", form.text):
         elsewhere = execute(
             (given[0], ~given[1], given[2])
-        )  # the upper half is what a register happens to hold, not the argument's
+        )  # the upper half is an arbitrary register value, not the argument's
         return bool((got[0][:, 0] == want[0][:, 0]).all() and (elsewhere[0][:, 1] == got[0][:, 1]).all())
     if re.match(r"st\S*\.param", form.text):
         return bool((_half_parameter(form, given[0], given[1]) == got[1]).all())
@@ -150,7 +150,7 @@ def _fma_halves(data: Array, mode: str) -> Array:
 
 
 def _half_parameter(form: Form, data: Array, third: Array) -> Array:
-    """The third buffer after 128 bits went through a parameter: the lower half alone arrives."""
+    """The third buffer after 128 bits went through a parameter: only the lower half arrives."""
     out = third.copy().view(U64).reshape(form.count, -1)
     at = re.search(r"\[ca\+(\d+)\]", form.text)
     out[:, int(at.group(1)) // 8 if at else 0] = data[:, 0]
@@ -219,7 +219,7 @@ def _scalar(found: re.Match[str], row: list[int]) -> int:
 
 
 def _vmad(found: re.Match[str], row: list[int]) -> int:
-    """vmad: c and factors of 32 bits with their sign, whatever their types say, sums in 64 bits."""
+    """vmad: c and 32-bit factors signed, no matter what their types say; sums in 64 bits."""
     rest = found.group(2).split(".")
     types = [x for x in rest if x in ("u32", "s32")][1:]
     factors = []

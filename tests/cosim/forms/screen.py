@@ -1,9 +1,9 @@
-"""Rows of the table with too many forms to try: ptxas takes one in fifty of the combinations of `ld` and `st`.
+"""Rows of the table with too many forms to try: ptxas accepts one in fifty of the combinations of `ld` and `st`.
 
-A screen asks ptxas first which modifiers it takes at all, without regard to types and vectors: with one register of 32
-bits, or with a vector of 256 bits, which some modifiers want. What is drawn afterwards is drawn from all types and
-vectors of those modifiers. Modifiers outside of the screen are held to have no form; what was drawn without it, from
-all combinations, is the check of that.
+A screen first asks ptxas which modifiers it accepts at all, ignoring types and vectors: with one register of 32 bits,
+or with a vector of 256 bits, which some modifiers require. Forms are then drawn from all types and vectors of those
+modifiers. Modifiers outside the screen are assumed to have no form; the draw without a screen, from all combinations,
+checks that.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from stages.parse import table
 from stages.parse.table import Row
 from tests.cosim.forms.base import Choice, Form, choices, modifiers, population, reaches, type_tuples
 
-#: Types and vectors that stand for all.
+#: Types and vectors that represent all.
 _STAND_FOR: Final = (("b32", ""), ("b32", "v8"))
 _VECTORS: Final = "v2"
-#: Rows by key: modifiers that ptxas takes, without a vector.
+#: Rows by key: modifiers that ptxas accepts, without a vector.
 Heads = dict[str, list[list[str]]]
 
 
 def vector_slot(row: Row) -> int:
-    """Which slot of a row has the vectors."""
+    """The slot of a row that has the vectors."""
     return next(k for k, s in enumerate(row.slots) if _VECTORS in s.values)
 
 
 def great_rows(target: str, limit: int) -> list[Row]:
-    """Rows of a target that a limit does not have whole, with vectors."""
+    """Rows of a target that a limit does not cover, with vectors."""
     every = [row for name in table.names() for row in table.rows(name) if reaches(row, target)]
     return [row for row in every if population(row) > limit and any(_VECTORS in s.values for s in row.slots)]
 
@@ -42,7 +42,8 @@ def screen(
     takes: Callable[[list[Form]], list[Form]],
     most: int,
 ) -> Heads:
-    """The modifiers of some rows that ptxas takes; ``takes`` gives those of at most ``most`` forms that it compiles."""
+    """The modifiers of some rows that ptxas accepts; ``takes`` returns those of at most ``most`` forms that it
+    compiles."""
     out: Heads = {}
     for row in rows:
         slot = vector_slot(row)
@@ -62,7 +63,7 @@ def screen(
 
 
 def load(path: str, target: str, find: Callable[[], Heads]) -> Heads:
-    """The screen of a target from a file; what is missing there is found and added."""
+    """The screen of a target from a file; missing parts are computed and added."""
     file = Path(path)
     known: dict[str, Heads] = json.loads(file.read_text()) if file.exists() else {}
     if target not in known:

@@ -1,4 +1,4 @@
-"""Forms of warpgroup products and of copies by tensor maps, on matrices and tensors whose layout is drawn."""
+"""Forms of warpgroup products and of copies by tensor maps, on matrices and tensors with a random layout."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _addresses(rows: int, k_bytes: int, swizzle: int, lead: int, stride: int, tu
 
 
 def _descriptor(rng: random.Random, at: int, size: int, rows: int, k_bytes: int, turned: bool) -> tuple[int, int]:
-    """Words of a descriptor, without the address of shared memory, of a matrix within so many bytes from a place."""
+    """Words of a descriptor, without the shared-memory address, of a matrix within this many bytes of a place."""
     while True:
         swizzle = rng.randrange(4)
         if not turned and swizzle and k_bytes > (0, 128, 64, 32)[swizzle]:
@@ -115,7 +115,7 @@ def _product(opcode: str, row: Row, types: tuple[str, ...], rng: random.Random) 
 # --------------------------------------------------------------------------- copies
 
 _TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16")
-#: Types that an operation has.
+#: Types of an operation.
 _REDUCED = {
     "add": ("u32", "s32", "u64", "f16", "bf16", "f32"), "min": ("u32", "s32", "u64", "s64", "f16", "bf16"),
     "inc": ("u32",), "dec": ("u32",), "and": ("u32", "u64"),
@@ -252,7 +252,7 @@ def _store(opcode: str, row: Row, t: _Tensor, place: str, lines: list[str], loca
 
 
 def _replace(opcode: str, row: Row, mods: list[str], rng: random.Random) -> Form:
-    """Each of 64 threads changes the map of 128 bytes that stands in its part of the third buffer."""
+    """Each of 64 threads changes the 128-byte map in its part of the third buffer."""
     field = next((m for m in mods if m in _FIELDS), "global_address")
     many, most = _FIELDS.get(field, (0, 0))
     operands = [str(rng.randrange(many))] if many else []
@@ -285,7 +285,7 @@ def _replace(opcode: str, row: Row, mods: list[str], rng: random.Random) -> Form
     return Form(opcode, text, "\n".join(body), sources, [], row.key, local=local, memory="b8", threads=128)
 
 
-#: Fields: how many of them there are (0: one), the greatest constant.
+#: Fields: how many there are (0: one), the greatest constant.
 _FIELDS: dict[str, tuple[int, int]] = {
     "rank": (0, 4), "elemtype": (0, 15), "interleave_layout": (0, 2), "swizzle_mode": (0, 3), "fill_mode": (0, 1),
     "box_dim": (5, 0), "global_dim": (5, 0), "global_stride": (4, 0), "element_stride": (5, 0),

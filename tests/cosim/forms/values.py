@@ -1,4 +1,4 @@
-"""Inputs of the forms, and what counts as the same result."""
+"""Inputs of the forms, and when two results count as equal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ U64 = np.uint64
 
 
 def edges(kind: str) -> list[int]:
-    """Bit patterns of a type at which something changes."""
+    """Bit patterns of a type at which behaviour changes."""
     bits = BITS[kind]
     if kind == "pred":
         return [0, 1]
@@ -104,7 +104,7 @@ def _matrix_words(kind: str, n: int, rng: np.random.Generator, nibbles: bool) ->
         width = 4 if nibbles else {"f64": 64, "f32": 32, "tf32": 32, "f16": 16, "bf16": 16}.get(element, 8)
         table = np.array([_bits_of(x, element) for x in _SMALL[element]], U64)
         if width == 8 and element in ("e2m1",):
-            table = table << U64(2)  # a nibble stands in bits 2 to 5 of its byte (documented)
+            table = table << U64(2)  # a nibble is in bits 2 to 5 of its byte (documented)
         out = np.zeros(n, U64)
         for k in range(max(32 // width, 1)):
             out |= table[rng.integers(0, len(table), n)] << U64(k * width)
@@ -172,7 +172,7 @@ def inputs(form: Form, rng: np.random.Generator) -> Array:
             continue
         table = np.array(edges(kind), U64)
         out[:, k] = np.where(rng.random(n) < 0.6, table[rng.integers(0, len(table), n)], out[:, k])
-        # Like exponents make sums and differences interesting.
+        # Equal exponents make sums and differences interesting.
         element = kind.removesuffix("x2")
         if k and element in ("f32", "f64", "f16", "bf16") and form.sources[k - 1] == kind:
             close = rng.random(n) < 0.2
@@ -189,7 +189,7 @@ def inputs(form: Form, rng: np.random.Generator) -> Array:
         x = out[:, 0].astype(np.uint32).view(np.float32)
         out[:, 0] = np.where(np.isfinite(x) & (np.abs(x) > 300), U64(0x40490FDB), out[:, 0])
     if form.name == "fns":
-        out[:, 1] &= U64(31)  # beyond: undefined (documented)
+        out[:, 1] &= U64(31)  # other values: undefined (documented)
     if form.name in ("div", "rem") and form.sources[0][0] in "us":
         low = U64((1 << BITS[form.sources[1]]) - 1)
         out[:, 1] = np.where(out[:, 1] & low == 0, U64(3), out[:, 1])  # division by zero is unspecified
@@ -197,7 +197,7 @@ def inputs(form: Form, rng: np.random.Generator) -> Array:
 
 
 def memory(form: Form, data: Array, rng: np.random.Generator) -> Array:
-    """The third buffer: bytes, `PART` a thread.  For compare-and-swap half of the threads find what they expect."""
+    """The third buffer: bytes, `PART` per thread. For compare-and-swap half of the threads find the expected value."""
     n = form.count
     out = rng.integers(0, 256, n * PART, dtype=np.uint8)
     kind = form.memory
@@ -247,7 +247,7 @@ def _elements(bits: Array, kind: str) -> list[tuple[Array, Any]]:
 
 
 def differ(a: Array, b: Array, kind: str, limit: Bound | None = None) -> Array:
-    """Which values of a kind are not the same: NaNs are, whatever their bits; approximations within their bound."""
+    """Which values of a kind differ. All NaNs are equal; approximations are equal within their bound."""
     bad = np.zeros(a.shape, np.bool_)
     for (p, f), (q, _) in zip(_elements(a, kind), _elements(b, kind), strict=True):
         d = p != q

@@ -1,4 +1,4 @@
-"""Forms that look across threads: votes, shuffles, barriers; control flow; instructions that only order."""
+"""Forms that exchange data between threads: votes, shuffles, barriers; control flow; instructions that only order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NAMES = (
     "exit",
     "trap",
 )
-#: Kinds of values of operands that are not free.
+#: Kinds of values of restricted operands.
 _SHFL = ("b32", "lane", "clamp")
 
 
@@ -76,7 +76,7 @@ def form(row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) 
 
 
 def _across(opcode: str, row: Row, mods: list[str], types: tuple[str, ...], rng: random.Random) -> Form | None:
-    """Votes, matches and the like by all lanes of a warp, or (the forms with a mask) by some of them."""
+    """Votes, matches and similar by all lanes of a warp, or (the forms with a mask) by some of them."""
     o = arith.Operands()
     name = row.name.split(".")[0]
     some = "sync" in mods and name != "shfl" and rng.random() < 0.5
@@ -104,7 +104,7 @@ def _across(opcode: str, row: Row, mods: list[str], types: tuple[str, ...], rng:
 
 
 def _exchange(opcode: str, text: str, row: Row, partner: str, threads: int = 256, local: str = "") -> Form:
-    """Threads write, meet, and read what a partner wrote."""
+    """Threads write, synchronize, and read what a partner wrote."""
     body = (
         f"ld.global.b32 %r0, [%in]; mov.u32 %r1, sm; mad.lo.u32 %r2, %me, 4, %r1; st.shared.b32 [%r2], "
         f"%r0; {partner}\n{text}\n"
@@ -142,7 +142,7 @@ def _block(opcode: str, row: Row, mods: list[str], rng: random.Random) -> Form:
 
 
 def _cluster(opcode: str, row: Row) -> Form:
-    """Barriers of a cluster: the other block's shared memory is read after it."""
+    """Barriers of a cluster: the other block's shared memory is read after the barrier."""
     arrive = "arrive" in row.name
     aligned = ".aligned" if opcode.endswith("aligned") else ""
     fence = "fence.acq_rel.cluster; " if "relaxed" in opcode else ""
