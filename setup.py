@@ -44,9 +44,10 @@ HOT = {
     "stages/optimize/control": "if_conversion simplify_cfg",
     "stages/optimize/memory": "atomics guarded_vectors redundancy vectorize_loads",
     "stages/optimize/loops": "induction licm natural rotate share_pointers unroll",
-    "stages/optimize/late": "list_schedule places pressure rematerialize return_register sink uniform_promotion",
-    "stages/regalloc": "allocate assign coalescing divergent_ranges finish live_ranges moves operand_slots"
-    " parallel_copies register_counts spill warpgroup",
+    "stages/optimize/late": "list_schedule order_trials places pressure rematerialize return_register sink"
+    " uniform_promotion",
+    "stages/regalloc": "allocate assign coalescing divergent_ranges finish live_ranges load_tree moves operand_slots"
+    " parallel_copies register_counts spill taken warpgroup",
     "stages/schedule": "control list_scheduling reuse schedule_unit scoreboards zero_pairs",
     "stages/encode": "encode",
 }

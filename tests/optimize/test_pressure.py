@@ -13,7 +13,7 @@ from ir_format.hazards import hazards
 from ir_format.model import Block, Function, Header
 from stages.analysis.dependences import build_graph
 from stages.optimize.analyses import Analyses
-from stages.optimize.late import list_schedule
+from stages.optimize.late import list_schedule, order_trials
 from stages.optimize.late.list_schedule import schedule_blocks
 from stages.optimize.late.rematerialize import rematerialize
 from stages.plumbing.runner import Context, Flags
@@ -155,15 +155,20 @@ def test_order_counts_what_is_alive(tight: int) -> None:
                 continue
             model = list_schedule._Virtual(block.insts, timing, f, live.cells)
             file = [f.vregs[v].file for v, _ in live.cells.owner]
-            body = list_schedule._Body(
-                block.insts, model, build_graph(block.insts, model), live.in_cells(pos), live.out_cells(pos), file
+            body = order_trials.Body(
+                block.insts,
+                (model.read, model.written),
+                model.interval,
+                build_graph(block.insts, model),
+                (live.in_cells(pos), live.out_cells(pos)),
+                file,
             )
-            got = list_schedule._order(body, {"R": 6, "UR": 24, "P": 4, "UP": 4, "B": 16}, tight, 1 << 30)
+            got = order_trials._order(body, 6, tight, 1 << 30, order_trials.NEVER)
             assert got is not None
-            assert body.peak() == max(sum(body.file[v] == "R" for v in body.live), _alive(f, block, pos)), seed
-            nodes, peak, _, _ = got
-            block.insts = [block.insts[n] for n in nodes]
-            start = sum(body.file[v] == "R" for v in body.live)
+            assert body.peak() == max(sum(not body.kind[v] for v in body.live), _alive(f, block, pos)), seed
+            peak = got.peak
+            block.insts = [block.insts[n] for n in got.nodes]
+            start = sum(not body.kind[v] for v in body.live)
             assert peak == max(start, _alive(f, block, pos)), seed
             seen += 1
     assert seen > 20
