@@ -1,8 +1,8 @@
 """Take a ptxas cubin apart into the records that `elf` reads, so that linking them again can be compared with the
 original.
 
-Places that `elf` resolves are blanked first (branch fields of CALL.REL and RET.REL, offsets of bank 3 and 4 operands of
-the load-constant instructions), and turned into relocations: the original bytes come back only if `elf` resolves them
+Fields that `elf` resolves are blanked first (branch fields of CALL.REL and RET.REL, offsets of bank 3 and 4 operands of
+the load-constant instructions) and turned into relocations: the original bytes come back only if `elf` resolves them
 right.
 """
 

@@ -1,4 +1,5 @@
-"""Decode DWARF 2 line programs, the extended opcode for inlined calls included. For tests; apart from the encoder."""
+"""Decode DWARF 2 line programs, including the extended opcode for inlined calls. For tests; independent of the
+encoder."""
 
 from __future__ import annotations
 

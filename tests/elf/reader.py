@@ -1,6 +1,6 @@
 """A small cubin reader for tests: sections, symbols, program headers and .nv.info records as plain data.
 
-It is written apart from the writer in ``stages/elf`` and shares nothing with it.
+It is independent of the writer in ``stages/elf`` and shares no code with it.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def info_records(data: bytes) -> list[tuple[int, int, bytes]]:
 
 
 def describe(cubin: Cubin) -> str:
-    """A dump for people: header, sections with bytes, symbols, segments."""
+    """A readable dump: header, sections with bytes, symbols, segments."""
     h = cubin.header
     lines = [
         f"ident {h[0].hex()} type {h[1]:#x} flags {h[7]:#x} phoff {h[5]:#x} shoff {h[6]:#x} phnum {h[10]} phent {h[9]}"

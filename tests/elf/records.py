@@ -2,17 +2,17 @@
 
     python -m tests.elf.records [PTX_OR_FOLDER...]     # each for its folder's SM or its own; default: all of tests/
 
-What does not depend on the code must be equal. What names places or counts of the code is held against the code on each
-side by `stages/check/records.py`; here the program's own instructions are counted by kind: each compiler lists all of
-them. Differences with a reason, all of them:
+Records that do not depend on the code must be equal. Records of places or counts of the code are checked against the
+code on each side by `stages/check/records.py`; here the program's own instructions are counted by kind: each compiler
+lists all of them. The complete list of differences with a reason:
 
-* INT_WARP_WIDE_INSTR_OFFSETS: what each compiler adds (elections of a thread, reductions of atomics over the warp).
-* CRS_STACK_SIZE: follows the code of each (CALL, BSSY); ptxas also writes it where a later pass removed them.
-* UNUSED_LOAD_BYTE_OFFSET: which loads stay wide though not all of their bytes are needed.
+* INT_WARP_WIDE_INSTR_OFFSETS: instructions that each compiler adds (election of a thread, atomics reduced over a warp).
+* CRS_STACK_SIZE: follows the code of each (CALL, BSSY); ptxas also writes it if a later pass removed them.
+* UNUSED_LOAD_BYTE_OFFSET: which loads stay wide although not all of their bytes are needed.
 * INDIRECT_BRANCH_TARGETS: which switches become tables.
-* COOP_GROUP_INSTR_OFFSETS: a kind of instruction may not be the program's for one compiler and its own for the other.
-  How many there are is the code's affair (loops unrolled, ptxas's second copy behind WARPSYNC.COLLECTIVE or in a
-  helper, shuffles of a value that is the same in all threads); so it is with MBARRIER_INSTR_OFFSETS, by operation.
+* COOP_GROUP_INSTR_OFFSETS: a kind of instruction may be the program's for one compiler and added by the other. Their
+number depends on the code (loops unrolled, ptxas's second copy after WARPSYNC.COLLECTIVE or in a helper, shuffles of a
+uniform value). The same is true of MBARRIER_INSTR_OFFSETS, by operation.
 * `.nv.compat`'s class of instruction sets: follows the instructions of each.
 * A symbol of sm_90 that ptxas gives no name, or that of the shared memory's cap.
 * `.nv.constant2` and `.rela.text`: tables of either compiler; symbols of helpers and of copies of functions.
@@ -42,7 +42,7 @@ PLACES = {
         Info.ATOM16_EMUL_INSTR_REG_MAP, Info.CRS_STACK_SIZE,
     Info.NUM_MBARRIERS,
 }  # fmt: skip
-#: Of these only presence on both sides would say too much.
+#: Of these only the presence is not enough to compare.
 FREE = {
     Info.INT_WARP_WIDE_INSTR_OFFSETS,
     Info.CRS_STACK_SIZE,
@@ -67,7 +67,7 @@ def _payload(c: Cubin, code: int, payload: bytes) -> object:
 
 
 def _rows(c: Cubin, s: Section) -> list[tuple[int, object]]:
-    """Records of a kernel in order, those that speak of places without their contents."""
+    """Records of a kernel in order; those about places in code without their contents."""
     out: list[tuple[int, object]] = []
     for _, code, payload in info_records(s.data):
         if code not in FREE and code not in (
@@ -80,7 +80,7 @@ def _rows(c: Cubin, s: Section) -> list[tuple[int, object]]:
 
 
 def _own(c: Cubin) -> set[str]:
-    """Names of symbols that are the program's: no helper, no copy of a function."""
+    """Names of the program's own symbols: no helper, no copy of a function."""
     return {y.name for y in c.symbols if not y.name.startswith("$")}
 
 
@@ -205,7 +205,7 @@ def differences(theirs: Cubin, ours: Cubin, sm: str) -> Iterator[str]:
 
 
 def compare(path: Path, sm: str) -> list[str]:
-    """Both compilers on a file: what differs without a reason, and what either's code does not bear out."""
+    """Both compilers on a file: differences without a reason, and records that either's code contradicts."""
     from orchestrator.api import ChainError, compile_ptx
     from tests import oracle
 

@@ -30,7 +30,7 @@ DATA = f"""
 .visible .global .align 1 .u8 offset[3] = {{9, 0xFF(c+12), 0xFF00(c+12)}};
 .const .align 8 .u64 inside[2] = {{generic(c)+12, c+4}};
 """
-WORDS = {  # what stands there (the simulator knows no generic addresses of constants)
+WORDS = {  # the expected words (the simulator has no generic addresses of constants)
     "packed 1": 5, "packed 18": 7, "whole 0": 6, "whole 1": 8, "whole 3": 33, "offset 1": 44, "inside 1": 22,
 }  # fmt: skip
 
@@ -102,7 +102,7 @@ def test_relocations_are_those_of_ptxas(sm: str, object_: bool, tmp_path: Path) 
 
 
 def test_half_an_address_is_refused() -> None:
-    """ptxas overwrites what stands behind it."""
+    """ptxas overwrites the bytes after it."""
     with pytest.raises(ChainError, match="32 bits of the address of 'p' are not supported"):
         compile_ptx(
             (

@@ -1,4 +1,4 @@
-"""Take ptxas's cubins apart, link the parts again, compare every byte that is not in the list of allowed
+"""Split ptxas's cubins into records, link these again, and compare every byte that is not in the list of allowed
 differences."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def compiled(ptx: Path, sm: str, *options: str) -> Cubin:
 
 
 def takes(ptx: Path, sm: str) -> bool:
-    """Whether the program is for ``sm``: a suffixed target is for itself only."""
+    """Whether the program is for ``sm``: a suffixed target accepts only itself."""
     found = re.search(r"\.target\s+sm_(\d+)(a?)", ptx.read_text())
     assert found
     return sm == found[1] + "a" if found[2] else int(sm.strip("af")) >= int(found[1])
@@ -91,7 +91,7 @@ def test_resource_lines(shape: str, sm: str) -> None:
 
 @pytest.mark.parametrize("sm", ["75", "80", "90", "100", "120"])
 def test_tools_read_our_file(sm: str, tmp_path: Path) -> None:
-    """cuobjdump and nvdisasm take the file, print the code of the original, and the same resource use."""
+    """cuobjdump and nvdisasm accept the file, print the code of the original, and the same resource use."""
     oracle.require("ptxas", "nvdisasm", "cuobjdump")
     ptx = KERNELS / f"sm_{sm}" / "all16.ptx"
     original = oracle.run_ptxas(ptx, sm)

@@ -94,7 +94,7 @@ def relocations(cubin: Cubin) -> dict[int, tuple[int, str, int]]:
 
 
 def _without(data: bytes, relocated: dict[int, tuple[int, str, int]]) -> bytes:
-    """The bytes without what relocations replace (ptxas leaves the addends there too)."""
+    """The bytes without those that relocations replace (ptxas leaves the addends there too)."""
     out = bytearray(data)
     for at in relocated:
         out[at : at + 8] = bytes(8)
@@ -123,7 +123,7 @@ def test_addresses(arch: str) -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize("arch", ["80", "90"])
 def test_sections_are_ptxas(arch: str) -> None:
-    """The same bytes but for places in the code, and relocations against the same symbols at the same places."""
+    """The same bytes except for places in the code, and relocations against the same symbols at the same places."""
     oracle.require("ptxas")
     got = oracle.compile_ptx(text(arch), arch, "-g")
     assert not isinstance(got, oracle.ToolError), got.stderr
@@ -144,7 +144,7 @@ def test_tools_read_it() -> None:
 
 
 def test_readers_without_relocations() -> None:
-    """Addends stand in the bytes, as in ptxas's file; the table of lines is plain DWARF 2 and begins with the code."""
+    """Addends are in the bytes, as in ptxas's file; the line table is plain DWARF 2 and begins with the code."""
     cubin = ours("90")
     data = cubin.section(".debug_info").data
     for at, (_, symbol, addend) in relocations(cubin).items():

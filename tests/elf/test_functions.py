@@ -1,5 +1,5 @@
-"""Functions of objects (-c): what was once wrong or refused. Values by hand or from Python's integers; ptxas's objects
-stand on the other side of the call."""
+"""Functions of objects (-c) that were once wrong or refused. Values by hand or from Python's integers; ptxas's objects
+are on the other side of the call."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KERNEL = """.visible .entry k(.param .u64 in, .param .u64 out)
 {body} ret; }}
 """
 
-# A 64-bit value of which only one half is ever written to a register of its own.
+# A 64-bit value of which only one half is ever written to a separate register.
 GRAY = """.visible .func (.param .u64 r) f (.param .u64 a)
 { .reg .u64 %d<20>; ld.param.u64 %d0, [a];
 shr.u64 %d1, %d0, 32; xor.b64 %d2, %d1, %d0; shr.u64 %d3, %d2, 16; xor.b64 %d4, %d3, %d2; st.param.u64 [r], %d4; ret; }
@@ -57,7 +57,7 @@ def _run(image: bytes, given: np.ndarray, words: int) -> list[int]:  # type: ign
 @pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize(("text", "value"), [(GRAY, _gray), (PRODUCT, _product)], ids=["gray", "product"])
 def test_one_half_of_a_pair(text: str, value: Callable[[int], int], arch: str) -> None:
-    """Short lives are moved among the registers in use; a pair whose first register nothing uses stays where it was."""
+    """Short live ranges are moved among the registers in use; a pair whose first register is unused stays in place."""
     oracle.require("ptxas", "nvlink")
     x = 0x89ABCDEF_80000001
     caller = theirs(CALL_64, arch, 3)
@@ -90,7 +90,7 @@ LOADS }"""
 @pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize(("align", "bits"), [(4, 32), (8, 64), (16, 32)])
 def test_a_result_in_memory(align: int, bits: int, arch: str) -> None:
-    """Its address takes R4 alone: the first argument is in R5, a 64-bit one behind it begins at R6."""
+    """Its address takes only R4: the first argument is in R5, a following 64-bit one begins at R6."""
     oracle.require("ptxas", "nvlink")
     words = {
         "ALIGN": str(align), "BITS": str(bits), "SOURCE": "%x" if bits == 64 else "%b",
@@ -128,7 +128,7 @@ cvt.u32.u16 %r0, %h1; cvt.u32.u16 %r1, %h2; st.global.b32 [%out], %r0; st.global
 @pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize("first", [0, 1])
 def test_bytes_behind_a_small_result(first: int, arch: str) -> None:
-    """They lie in the result's register and are kept, whichever comes first."""
+    """They are in the result's register and are kept, whichever comes first."""
     oracle.require("ptxas", "nvlink")
     text = (
         SMALL.replace("FIRST", str(first))
@@ -154,7 +154,7 @@ UNUSED = """.func (.param .b64 r) g (.param .b64 a)
 @pytest.mark.oracle
 @pytest.mark.parametrize("arch", ARCHES)
 def test_the_linker_drops_a_function_with_a_helper(arch: str) -> None:
-    """A division's routine stands in its caller's section."""
+    """A division's routine is in its caller's section."""
     oracle.require("ptxas", "nvlink")
     x = 0x89ABCDEF_80000001
     with tempfile.TemporaryDirectory() as folder:
@@ -168,7 +168,7 @@ def test_text_of_a_file() -> None:
     assert module("", "90").startswith(".version 8.0\n.target sm_90\n")
 
 
-# A function called by pointer through a table, which calls a routine of its compiler's own.
+# A function called by pointer through a table, which calls a compiler-made routine.
 POINTED = """.visible .func (.param .align 8 .b16 r[6]) f (.param .b32 p, .param .b8 q, .param .align 4 .b32 s[2], \
 .param .f64 d)
 { .reg .b64 %x, %y; .reg .b32 %a, %b; .reg .b16 %h; ld.param.b32 %a, [p]; ld.param.b8 %h, [q]; cvt.u32.u16 %b, %h; \
@@ -191,7 +191,7 @@ st.param.b64 [d], %y; call (r), %x, (p, q, s, d), P; ld.param.b64 %y, [r]; } st.
 @pytest.mark.oracle
 @pytest.mark.parametrize("arch", ARCHES)
 def test_signatures_of_calls_by_pointer(arch: str) -> None:
-    """The linker compares them as texts: where they differ it drops what the called function calls."""
+    """The linker compares them as texts: if they differ it drops what the called function calls."""
     oracle.require("ptxas", "nvlink")
     for first, second in ((ours, theirs), (theirs, ours)):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Line tables: the rows that ptxas has come back after a round through our records; bad tables are refused."""
+"""Line tables: ptxas's rows survive a round trip through our records; bad tables are refused."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def _chain(*options: str) -> Cubin:
 
 @pytest.mark.parametrize("options", [(), ("generate-line-info",)])
 def test_the_chain_writes_tables_and_text(options: tuple[str, ...]) -> None:
-    """Where the program says .loc, with and without -lineinfo, as ptxas: the same text, and lines of it that hold
+    """If the program says .loc, with and without -lineinfo, as ptxas: the same text, and its lines with
     instructions."""
     oracle.require("ptxas")
     got = oracle.run_ptxas(PTX, "90", *(["-lineinfo"] if options else []))

@@ -1,4 +1,4 @@
-"""The elf stage on its own: records written by hand, relocations, padding, limits, bad input."""
+"""The elf stage in isolation: hand-written records, relocations, padding, limits, bad input."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def vadd() -> Unit:
 
 
 def test_info_of_a_simple_kernel() -> None:
-    """Bytes read off a cubin for the same parameters, written here by hand."""
+    """Bytes taken from a cubin for the same parameters, written here by hand."""
     c = cubin("sm_80", vadd())
     assert (
         c.section(".nv.info").data.hex()
@@ -143,7 +143,7 @@ def test_bank_relocations() -> None:
 
 
 def test_uniform_load_constant_has_its_own_field() -> None:
-    """LDCU of sm_100+ keeps the byte offset one bit lower (read off the disassembler)."""
+    """LDCU of sm_100+ keeps the byte offset one bit lower (taken from the disassembler)."""
     word = 0x000E2E0008000A00_01000000FF0477AC  # LDCU.64 UR4, c[0x4][0x0]
     u = unit()
     u.code = [Code("k", "entry", word.to_bytes(16, "little") + EXIT, (Reloc(0, "bank4", "g1"),))]
@@ -191,7 +191,7 @@ def test_worst_stack_follows_calls() -> None:
     ]
     assert resource_lines(Header("encoded", "sm_90"), module(u), [u])[4].endswith(", 88 bytes cumulative stack size")
     u.code[2] = Code("b", "func", EXIT, (call,), frame=64)  # recursion
-    # measured: what takes part in recursion counts nothing, the others do
+    # measured: functions that take part in recursion count nothing, the others do
     assert resource_lines(Header("encoded", "sm_90"), module(u), [u])[4].endswith(", 48 bytes cumulative stack size")
 
 
@@ -334,7 +334,7 @@ def test_module_and_units_must_agree() -> None:
 
 
 def test_random_units_never_crash() -> None:
-    """Seeded: records with wild numbers either link or are refused; nothing else happens."""
+    """Seeded: records with random numbers either link or are refused; nothing else happens."""
     rng = random.Random(7)
     wild = (-1, 0, 1, 3, 8, 16, 100, 0xFFFF, 1 << 16, 1 << 31, (1 << 32) - 1, 1 << 40, -(1 << 62))
     names = ("k", "f", "g0", "c0", "vprintf", "", "a\0b", "x" * 300)

@@ -1,4 +1,4 @@
-"""Records, section headers and symbols of our cubins beside ptxas's, though the code differs (a part of
+"""Records, section headers and symbols of our cubins against ptxas's, although the code differs (a part of
 ``python -m tests.elf.records``)."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests import oracle
 from tests.elf.reader import info_records, read
 from tests.elf.records import compare, files
 
-#: Kernels whose records have much in them; the command takes all.
+#: Kernels with many records; the command takes all.
 PICKED = (
     ("mbarrier", "90"), ("shared_barrier", "80"), ("shared_barrier", "120"), ("shuffles", "90"), ("match_all", "100"),
     ("redux_ops", "80"), ("vote", "75"), ("cluster_pair", "90"),
@@ -110,8 +110,8 @@ def test_each_operation_is_listed(sm: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["i8", "f16"])
-def test_byte_products_are_told(kind: str, tmp_path: Path) -> None:
-    """`.nv.compat` has another number where tcgen05 multiplies bytes."""
+def test_compat_record_marks_byte_products(kind: str, tmp_path: Path) -> None:
+    """`.nv.compat` has another number if tcgen05 multiplies bytes."""
     oracle.require("ptxas")
     path = tmp_path / "k.ptx"
     path.write_text(f""".version 9.0
@@ -126,8 +126,8 @@ def test_byte_products_are_told(kind: str, tmp_path: Path) -> None:
     assert compare(path, "100a") == []
 
 
-def test_arrivals_and_maps_are_told(tmp_path: Path) -> None:
-    """Arrivals that expect bytes are in no list; `.nv.compat` tells copies of tensors and changes of their maps."""
+def test_compat_record_marks_tensor_copies_and_map_changes(tmp_path: Path) -> None:
+    """Arrivals that expect bytes are in no list; `.nv.compat` marks copies of tensors and changes of their maps."""
     oracle.require("ptxas")
     path = tmp_path / "k.ptx"
     path.write_text(""".version 9.0

@@ -109,7 +109,7 @@ def theirs(body: str, arch: str) -> bytes:
 
 
 def linked(objects: list[bytes], arch: str, folder: str) -> bytes:
-    """What nvlink makes of objects."""
+    """nvlink's output for objects."""
     paths = []
     for i, data in enumerate(objects):
         path = Path(folder) / f"{i}.o"
@@ -122,7 +122,7 @@ def linked(objects: list[bytes], arch: str, folder: str) -> bytes:
 
 
 def results(image: bytes) -> list[int]:
-    """What the kernel writes."""
+    """The words that the kernel writes."""
     from stages.simulate import Device
 
     out = np.zeros(4, np.uint32)
@@ -170,7 +170,8 @@ def test_resources_as_the_linker_counts_them() -> None:
 
 
 def test_an_object_of_its_own() -> None:
-    """Type, sections and symbols of an object; an undefined function is no error in it, and one in a whole program."""
+    """Type, sections and symbols of an object; an undefined function is no error in it, but is one in a whole
+    program."""
     from tests.elf.reader import read
 
     image = ours(CALLER, "90")

@@ -1,4 +1,5 @@
-"""What -v prints: the whole text beside ptxas's, numbers of registers, frames and times apart (the code differs)."""
+"""The output of -v: the whole text against ptxas's, except numbers of registers, frames and times (the code
+differs)."""
 
 from __future__ import annotations
 

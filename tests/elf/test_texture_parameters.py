@@ -1,5 +1,5 @@
-"""Kernel parameters that are textures, samplers and surfaces: nothing is passed; the driver binds a symbol, and writes
-its number to a word of bank 0. Beside ptxas's cubin."""
+"""Kernel parameters that are textures, samplers and surfaces: nothing is passed; the driver binds a symbol and writes
+its number to a word of bank 0. Compared with ptxas's cubin."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ APART = {
 
 
 def facts(c: Cubin) -> dict[str, object]:
-    """What the driver binds by: symbols, relocated words, parameter records; names in place of numbers."""
+    """The facts by which the driver binds: symbols, relocated words, parameter records; names instead of numbers."""
     out: dict[str, object] = {
         "symbols": sorted(
             [(y.name, y.bind, y.type, c.sections[y.shndx].name) for y in c.symbols if y.type in (10, 11, 12)]
@@ -86,7 +86,7 @@ FACTS = {
 
 
 def queries(arch: str, apart: bool) -> tuple[str, int]:
-    """A kernel that asks everything by names and by handles; the number of questions."""
+    """A kernel that queries everything by names and by handles; the number of queries."""
     rows = [(op, fact, "t" if op == "txq" else "s") for op in ("txq", "suq") for fact in FACTS[op].split()]
     rows += [("txq", fact, "m" if apart else "t") for fact in FACTS["samplers"].split()]
     rows += [("txq", "force_unnormalized_coords", "m")] if apart else []
@@ -122,7 +122,7 @@ def asked(cubin: Path, count: int) -> list[tuple[str, str]]:
     return [("sizes", str(sorted(symbols))), ("fields", str(fields)), ("tables", str(sorted(tables)))]
 
 
-#: Places in bank 0 where addresses of the driver's tables stand on some SM.
+#: Offsets in bank 0 that hold addresses of the driver's tables on some SM.
 TABLES = (0x70, 0x78, 0x80, 0xF0, 0xF8, 0x100, 0x150, 0x158, 0x160)
 
 

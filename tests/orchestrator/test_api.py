@@ -1,4 +1,4 @@
-"""The package `orias` as a program uses it."""
+"""The package `orias` as a library in a program."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_importing_it_imports_little() -> None:
 
 
 def _said(tmp_path: Path, text: str, *words: str) -> str:
-    """Standard error of a compile that fails."""
+    """Standard error of a failing compile."""
     (tmp_path / "bad.ptx").write_text(text)
     command = [sys.executable, "-m", "orchestrator", "bad.ptx", "-arch=sm_90", "-o", "o.cubin", *words]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)

@@ -1,4 +1,4 @@
-"""Many files in one call: each as by itself, whatever becomes of the others; tokens of make's jobserver."""
+"""Many files in one call: each is compiled as if alone, whatever happens to the others; tokens of make's jobserver."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_output_dir(folder: Path) -> None:
-    """One failure, and one file that is not there, do not stop the others; the report tells of each, in order."""
+    """One failure and one missing file do not stop the others; the report lists each, in order."""
     names = ["vadd.ptx", "bad.ptx", "absent.ptx", "saxpy.ptx", "scan.ptx"]
     done = _orias(["-arch", "sm_90", *names, "--output-dir", "made/deep", "--report", "r.json"], folder)
     assert done.returncode == 255
@@ -55,7 +55,7 @@ def test_output_dir(folder: Path) -> None:
 
 
 def test_list(folder: Path) -> None:
-    """Lines have options of their own, comments and quotes; a file's stage that dies is that file's failure."""
+    """Lines have their own options, comments and quotes; if a file's stage dies, that file fails."""
     shutil.copy(PTX / "vadd.ptx", folder / "a file.ptx")
     (folder / "list").write_text(
         "# a comment\nvadd.ptx -o one.cubin\n\n'a file.ptx'  # beside its source\n"
@@ -109,7 +109,7 @@ def test_a_file_that_dies(folder: Path) -> None:
 
 @pytest.mark.parametrize("fifo", (False, True))
 def test_jobserver(folder: Path, fifo: bool) -> None:
-    """All tokens are back at the end, also those of files that failed."""
+    """All tokens are returned at the end, also those of files that failed."""
     if fifo:
         os.mkfifo(folder / "fifo")
         source = sink = os.open(folder / "fifo", os.O_RDWR)

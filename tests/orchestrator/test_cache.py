@@ -1,4 +1,4 @@
-"""The cache of compiled code: the same bytes and messages, and nothing that is not surely its own."""
+"""The cache of compiled code: the same bytes and messages, and only entries that are surely its own."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def _entries(folder: Path) -> int:
 
 
 def test_one_changed_kernel(tmp_path: Path) -> None:
-    """The second run takes the result; a change of one kernel, with all lines moved, compiles that one; both give what
-    a run without a cache gives."""
+    """The second run takes the result; a change of one kernel, with all lines moved, compiles only that kernel; both
+    give the result of a run without a cache."""
     cache, ptx = tmp_path / "c", tmp_path / "k.ptx"
     kernels = [KERNEL.format(f"k{i}", i + 100) for i in range(5)]
     ptx.write_text(HEAD + "".join(kernels))
@@ -92,7 +92,7 @@ def test_unusable_folder_is_bypassed(tmp_path: Path) -> None:
 
 
 def test_what_a_key_holds(tmp_path: Path) -> None:
-    """Everything that changes the result changes the key; what doesn't, doesn't."""
+    """Everything that changes the result changes the key; nothing else does."""
     reuse = Reuse(Cache(str(tmp_path / "c")))
     sources = [("k.ptx", b"text")]
 
@@ -190,7 +190,7 @@ def test_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_bounded(tmp_path: Path) -> None:
-    """The folder stays within its limit; what was used last stays."""
+    """The folder stays within its limit; the most recently used entries stay."""
     cache = Cache(str(tmp_path / "c"), 16 * 5000)
     keys = [digest(str(i)) for i in range(400)]
     for i, key in enumerate(keys):
@@ -205,7 +205,7 @@ def test_bounded(tmp_path: Path) -> None:
 
 
 def test_many_writers(tmp_path: Path) -> None:
-    """Processes that make, fill and empty one folder at once: every content that is found is right."""
+    """Processes that create, fill and empty one folder at once: every content found is right."""
     keys = [digest(str(i)) for i in range(20)]
     children = []
     for seed in range(4):

@@ -1,4 +1,4 @@
-"""Output files: through devices, FIFOs and links; ordinary files whole or not at all."""
+"""Output files: through devices, FIFOs and links; ordinary files completely or not at all."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_an_old_file_is_replaced_at_once_and_keeps_its_mode(tmp_path: Path, mode
     path = tmp_path / "old"
     path.write_bytes(b"before")
     path.chmod(mode)
-    with path.open("rb") as reader:  # who has it open sees the old file to its end
+    with path.open("rb") as reader:  # a process that has it open reads the old file to its end
         write_file(str(path), b"after")
         assert reader.read() == b"before"
     assert path.read_bytes() == b"after" and stat.S_IMODE(path.stat().st_mode) == mode
@@ -110,7 +110,7 @@ def test_long_names(tmp_path: Path) -> None:
 
 
 def test_the_temporary_file_is_nobody_elses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file or a link that stands where the temporary file would go is neither followed nor overwritten."""
+    """A file or a link in place of the temporary file is neither followed nor overwritten."""
     monkeypatch.setattr(os, "urandom", lambda n: bytes(n))
     part = tmp_path / f".orias-{bytes(8).hex()}"
     part.symlink_to("victim")

@@ -1,5 +1,4 @@
-"""A stage that is somebody else's command: what it writes is judged before our stages see it, and it is blamed by its
-own name."""
+"""A stage that is a foreign command: its output is checked before our stages see it, and errors name the command."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ import pytest
 from tests.orchestrator.test_surroundings import ORIAS, ROOT, run
 
 OURS = f"PYTHONPATH={ROOT} {sys.executable} -P -m stages"
-#: Reads our stage's stream and changes one thing in it, with a true trailer.
+#: Reads our stage's stream and changes one thing in it, with a correct trailer.
 CHANGE = """
 import io, sys
 from ir_format import wire

@@ -190,8 +190,8 @@ def test_help_lists_targets_as_tools_look_for_them_and_every_option_once() -> No
     ids=lambda o: o.long,
 )
 def test_ptxas_takes_what_we_take(option: Option, tmp_path: Path) -> None:
-    """Names, short names and kinds are ptxas's: each form is a known option there, with the same complaint about a
-    value of the wrong kind."""
+    """Names, short names and kinds are ptxas's: ptxas knows each form, and rejects a value of the wrong kind in the
+    same way."""
     tool = oracle.NEWER if option.since else "ptxas"
     oracle.require(tool)
     for word in [f"--{option.long}"] + ([f"-{option.short}"] if option.short else []):
@@ -275,7 +275,7 @@ def test_stage_options_that_do_not_exist(option: str, text: str) -> None:
 
 
 def test_statistics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """--compiler-stats in ptxas's format: to standard error, or to a file; one line of time and of memory, with the
+    """--compiler-stats in ptxas's format, to standard error or to a file: one line of time and of memory, with the
     stages on request."""
     source = tmp_path / "k.ptx"
     source.write_text(".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry k() { ret; }\n")

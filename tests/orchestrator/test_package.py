@@ -1,4 +1,4 @@
-"""What an installation holds: one top-level name, the tools, the Python interface, and the same cubins."""
+"""The contents of an installation: one top-level name, the tools, the Python interface, and the same cubins."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(installed: Path, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Python in which the installation is found before all else."""
+    """Run Python so that the installation is found first."""
     return subprocess.run(
         [sys.executable, "-P", *words],
         cwd=cwd or installed.parent,

@@ -1,4 +1,4 @@
-"""Stage processes: data through pipes, death, stalling, nothing left behind."""
+"""Stage processes: data through pipes, death, stalling, no process left behind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from orchestrator.processes import Pipeline, Stalled, Step, pump, start
 
 
 def upper(inp: BinaryIO, out: BinaryIO) -> int:
-    """A stage that passes its input on in capitals."""
+    """A stage that converts its input to capitals."""
     out.write(inp.read().upper())
     return 0
 

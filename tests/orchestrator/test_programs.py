@@ -1,9 +1,8 @@
-"""Programs of other people that run ptxas, with orias in its place: each really runs where it is installed, and is
-skipped by name where it is not.
+"""Programs of other people that run ptxas, with orias instead: each really runs if it is installed, and is skipped by
+name if it is not.
 
-Triton, Warp, Numba, TileLang and nvcc 13.5 are looked for in this Python and in those that ORIAS_PYTHONS lists (`:`
-between them; a
-private environment for each does).
+Triton, Warp, Numba, TileLang and nvcc 13.5 are searched for in this Python and in those that ORIAS_PYTHONS lists
+(separated by `:`; a private environment for each works).
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ def need(*programs: str) -> None:
 
 
 def test_triton(tmp_path: Path) -> None:
-    """Ahead of time on both sides of sm_90, from where on Triton reads the second variable; it passes an option that
+    """Ahead of time on both sides of sm_90, from which on Triton reads the second variable; it passes an option that
     ptxas's help does not list."""
     python = python_with("triton")
     ptxas = str(script(tmp_path))
@@ -91,8 +90,8 @@ def test_tilelang(tmp_path: Path) -> None:
 
 
 def test_warp(tmp_path: Path) -> None:
-    """Warp gives its PTX to the driver, with a NUL behind it, in the version of its own toolkit: what ptxas would be
-    given of it."""
+    """Warp gives its PTX to the driver, with a NUL at the end, in the version of its own toolkit; ptxas would get the
+    same."""
     python = python_with("warp")
     run([python, str(PROGRAMS / "warp_ptx.py"), str(tmp_path / "out"), "80", "90", "120"], tmp_path)
     files = sorted((tmp_path / "out").rglob("*.ptx"))
@@ -118,8 +117,8 @@ def test_warp(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("which", ["numba_cuda", "plain"])
 def test_numba(tmp_path: Path, which: str) -> None:
-    """numba-cuda writes the PTX of its NVVM (9.5 with 13.5), Numba's own target an older one: both as they are, and the
-    values that the simulator finds."""
+    """numba-cuda writes the PTX of its NVVM (9.5 with 13.5), Numba's own target an older one: both unchanged, with
+    values from the simulator."""
     python = python_with("numba_cuda")
     env = {} if which == "numba_cuda" else {"CUDA_HOME": str(_nvvm(python, tmp_path / "home"))}
     words = [python, str(PROGRAMS / "numba_ptx.py"), str(tmp_path / "out"), *(["plain"] if env else []), "80", "90"]
@@ -144,7 +143,7 @@ def test_numba(tmp_path: Path, which: str) -> None:
 
 
 def _nvvm(python: str, home: Path) -> Path:
-    """The folders of a toolkit as Numba's own target looks for them, of the wheels of that Python."""
+    """The folders of a toolkit where Numba's own target looks for them, from the wheels of that Python."""
     said = run([python, "-c", "import nvidia; print(list(nvidia.__path__)[0])"], home.parent)
     top = Path(said.split()[-1]) / "cu13"
     for name, pattern in (
@@ -161,7 +160,7 @@ def _nvvm(python: str, home: Path) -> Path:
 
 
 def test_nvcc_of_13_5(tmp_path: Path) -> None:
-    """nvcc 13.5 writes PTX 9.5; its own chain runs with orias as its ptxas, and the file is compiled as it is."""
+    """nvcc 13.5 writes PTX 9.5; its own chain runs with orias as its ptxas, and the file is compiled unchanged."""
     python = python_with("numba_cuda")
     said = run([python, "-c", "import nvidia; print(list(nvidia.__path__)[0])"], tmp_path)
     nvcc = Path(said.split()[-1]) / "cu13" / "bin" / "nvcc"
@@ -206,7 +205,7 @@ OPENMP = """int main(void) { int a[64], s = 0;
 
 
 def test_nvptx_as_of_gcc(tmp_path: Path) -> None:
-    """GCC's assembler asks the ptxas in PATH about each file, with `-c -o /dev/null`."""
+    """GCC's assembler runs the ptxas in PATH on each file, with `-c -o /dev/null`."""
     need("gcc-12", "nvptx-none-as")
     if not Path("/usr/lib/gcc/x86_64-linux-gnu/12/accel/nvptx-none/lto1").exists() and not list(
         Path("/usr/libexec").glob("gcc/*/12/accel/nvptx-none/lto1")

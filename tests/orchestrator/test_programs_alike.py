@@ -1,4 +1,4 @@
-"""What all programs have in common: `--version`, `--help`, completion, man pages, exit codes."""
+"""Common behaviour of all programs: `--version`, `--help`, completion, man pages, exit codes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_installed_programs_are_those_with_pages() -> None:
 
 
 def test_man_pages_are_current() -> None:
-    """docs/man is what `python -m orias.manual docs/man` writes, and each page has its parts and every option."""
+    """docs/man is the output of `python -m orias.manual docs/man`, and each page has its sections and every option."""
     made = dict(pages())
     held = {p.name: p.read_text() for p in (ROOT / "docs" / "man").iterdir()}
     stale = sorted(n for n in {*held, *made} if held.get(n) != made.get(n))
@@ -58,7 +58,7 @@ def test_man_pages_are_current() -> None:
 
 
 def bash(script: str, line: str) -> list[str]:
-    """What bash offers behind a command line that ends at the cursor."""
+    """The completions that bash offers for a command line that ends at the cursor."""
     words = line.split(" ")
     code = (
         f"{script}\nCOMP_WORDS=({' '.join(repr(w) for w in words)}); COMP_CWORD={len(words) - 1}\n"

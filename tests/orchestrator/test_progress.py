@@ -1,4 +1,4 @@
-"""The line of progress: on a terminal alone, after two seconds, and gone at the end."""
+"""The progress line: only on a terminal, after two seconds, and removed at the end."""
 
 from __future__ import annotations
 

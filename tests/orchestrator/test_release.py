@@ -1,5 +1,5 @@
-"""Which ptxas orias stands in for: `--release` and what hangs on it. Expected values are what ptxas 13.0.88 and 13.5.37
-answer."""
+"""The ptxas release that orias replaces: `--release` and what depends on it. Expected values are the answers of ptxas
+13.0.88 and 13.5.37."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_help_names_what_the_release_has() -> None:
 
 
 UNKNOWN = "error   : Unknown modifier '.{}'"
-#: What ptxas 13.0 says first of forms that came later, on sm_120a.
+#: The first message of ptxas 13.0 for forms that came later, on sm_120a.
 LATER = {
     "add.u8x4 %r1, %r2, %r3;": UNKNOWN.format("u8x4"),
     "add.sat.u32 %r1, %r2, %r3;": "error   : Modifier '.sat' does not apply to '.u32' type",

@@ -1,5 +1,5 @@
-"""`orias K.ptx --report NAME.html`: the page of a kernel, as a file and in a browser (Chromium through Playwright; both
-are looked for, and without them these tests are skipped)."""
+"""`orias K.ptx --report NAME.html`: the page of a kernel, as a file and in a browser (Chromium through Playwright; if
+either is missing, these tests are skipped)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def matmul(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_page_holds_the_whole_story(matmul: Path) -> None:
-    """The SASS is the disassembler's, lines of PTX are the source's, passes are all there, and nothing is fetched."""
+    """The SASS is the disassembler's, lines of PTX are the source's, all passes are there, and nothing is fetched."""
     import orias as package
 
     text, data = matmul.read_text(), page_of(matmul)
@@ -61,7 +61,7 @@ def test_the_page_holds_the_whole_story(matmul: Path) -> None:
     kernel = package.compile("\n".join(source), arch="sm_90").kernels["matmul"]
     assert {r[0]: r[1] for r in data["resources"]}["registers a thread"] == kernel.registers
     assert any("registers" in o[4] for o in data["occupancy"]) and data["remarks"]
-    for p in data["passes"]:  # what a pass did joins the text before it to the text behind it
+    for p in data["passes"]:  # a pass's change leads from the text before it to the text after it
         if p["state"] > 0:
             before, after = data["states"][p["state"] - 1 : p["state"] + 1]
             assert sum(d[1] for d in p["diff"]) == len(before) and sum(d[2] for d in p["diff"]) == len(after)
@@ -87,7 +87,7 @@ def browser() -> Iterator[Any]:
 
 
 def opened(browser: Any, path: Path, width: int, **options: str) -> tuple[Any, list[str]]:
-    """The page in a window of this width, and what went wrong in it or was fetched."""
+    """The page in a window of this width, with its errors and fetches."""
     page = browser.new_page(viewport={"width": width, "height": 900}, **options)
     wrong: list[str] = []
     page.on("pageerror", lambda e: wrong.append(str(e)))
@@ -100,7 +100,7 @@ def opened(browser: Any, path: Path, width: int, **options: str) -> tuple[Any, l
 
 @pytest.mark.parametrize("width", [1280, 1920])
 def test_the_page_in_a_browser(browser: Any, matmul: Path, width: int, tmp_path: Path) -> None:
-    """PTX, SASS, passes, graph and pressure are seen without scrolling sideways; mouse and keys work; no error."""
+    """PTX, SASS, passes, graph and pressure are visible without horizontal scrolling; mouse and keys work; no error."""
     page, wrong = opened(browser, matmul, width, color_scheme="dark")
     data = page_of(matmul)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -134,7 +134,7 @@ def test_the_page_in_a_browser(browser: Any, matmul: Path, width: int, tmp_path:
 
 
 def test_a_large_kernel_in_a_browser(browser: Any, matmul: Path, tmp_path: Path) -> None:
-    """5,000 instructions in 300 blocks: matmul's, again and again."""
+    """5,000 instructions in 300 blocks: copies of matmul's."""
     data, text = page_of(matmul), matmul.read_text()
     code, blocks, ways = data["code"], data["blocks"], data["ways"]
     times = -(-LARGE // len(code))

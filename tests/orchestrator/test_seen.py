@@ -1,4 +1,4 @@
-"""What people ask to see of a compile: --time, --compiler-stats, --fdevice-time-trace, --stats-json, --remarks."""
+"""Information about a compile: --time, --compiler-stats, --fdevice-time-trace, --stats-json, --remarks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from orchestrator.__main__ import _run as orias
 
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
-#: Lines are counted in the tests: the first of a text is line 4.
+#: The tests count lines: the first of a text is line 4.
 TWO = HEAD + "".join(
     f""".visible .entry k{n}(.param .u64 p, .param .u32 n) {{
   .reg .u64 %a; .reg .u32 %x<4>; .reg .pred %p;
@@ -35,7 +35,7 @@ def run(folder: Path, text: str, *options: str) -> bytes:
 
 
 def test_statistics_and_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every pass of every kernel is in the JSON and in the trace, and the cubin is what it is without the switches."""
+    """Every pass of every kernel is in the JSON and in the trace, and the cubin is the same as without the switches."""
     import orias as package
 
     plain = run(tmp_path, TWO)
@@ -67,7 +67,7 @@ def test_statistics_and_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 def nested(events: list[dict[str, object]], passes: dict[str, list[str]]) -> None:
-    """Kernels hold stages, stages passes, all within their times; each kernel in a thread of its own."""
+    """Kernels contain stages, stages passes, all within their times; each kernel has a separate thread."""
     total = next(e for e in events if e["name"] == "Total PTXAS Time")
     for name in ("k1", "k2"):
         kernel = next(e for e in events if e["name"] == name)
@@ -138,7 +138,7 @@ OVER:
 
 
 def test_remarks_on_control_flow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The reason, the line of the branch and the register in it, read off the text above."""
+    """The reason, the line of the branch and its register, taken from the text above."""
     run(tmp_path, LOOPS, "--remarks")
     said = capsys.readouterr().err
     place = f"{tmp_path / 'k.ptx'}:%d:3: remark: "
@@ -153,7 +153,7 @@ def test_remarks_on_control_flow(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def pressure() -> str:
-    """20 products alive at once, under a limit of 24 registers; two neighbours in shared memory whose base is only
+    """20 products live at once, under a limit of 24 registers; two neighbours in shared memory whose base is only
     known to be a multiple of four."""
     names = [f"%v{i}" for i in range(40)]
     rows = ["ld.param.u64 %a, [p];", "ld.param.u32 %o, [n];", "shl.b32 %o, %o, 2;", "mov.u32 %b, words;"]
@@ -167,7 +167,7 @@ def pressure() -> str:
 
 
 def test_remarks_as_llvm_writes_them(tmp_path: Path) -> None:
-    """Read with a YAML parser as opt-viewer does: tags, the keys that it wants, places that are in the file."""
+    """Read with a YAML parser as opt-viewer does: tags, required keys, existing places in the file."""
     yaml = pytest.importorskip("yaml")
     path = tmp_path / "r.opt.yaml"
     text = pressure()

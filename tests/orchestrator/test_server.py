@@ -1,4 +1,4 @@
-"""The resident server: the same results as without one, whatever becomes of it."""
+"""The resident server: the same results as without one, whatever happens to it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, int
 
 
 def _jobs(pid: int) -> list[int]:
-    """Processor ticks of a server's jobs that have ended."""
+    """Processor ticks of a server's finished jobs."""
     return [int(n) for n in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[13:15]]
 
 
@@ -89,7 +89,7 @@ def test_same_results(server: tuple[Path, int], tmp_path: Path) -> None:
 
 
 def test_mask_and_environment(server: tuple[Path, int], tmp_path: Path) -> None:
-    """A job has its client's mask, environment and limits."""
+    """A job has its client's umask, environment and limits."""
     program = f"umask 077; ORIAS_SERVER={server[0]} ORIAS_RELEASE=13.0 {sys.executable} -m orchestrator "
     done = subprocess.run(
         f"{program} --version; {program} -arch sm_90 {PTX}/vadd.ptx -o {tmp_path}/o; "
@@ -124,7 +124,8 @@ def test_killed_client_ends_its_job(server: tuple[Path, int], tmp_path: Path) ->
 
 
 def test_bypassed(tmp_path: Path) -> None:
-    """No server, a socket that nobody listens at, a mute or lying one, one in an open folder: the client compiles."""
+    """No server, a socket without a listener, a mute or lying server, one in an open folder: the client compiles
+    itself."""
     tmp_path.chmod(0o700)
     args = [str(PTX / "vadd.ptx"), "-o", "o"]
     _orias(args, None, tmp_path)

@@ -1,5 +1,5 @@
-"""What a program is started in: signals, closed and full standard streams, few descriptors and processes, odd names and
-numbers. One line and the right exit code, never a traceback, and nothing left running."""
+"""The environment of a program: signals, closed and full standard streams, few descriptors and processes, odd names and
+numbers. One line and the right exit code, never a traceback, and no process left running."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from orchestrator.processes import NoProcess, Step, start
 ROOT = Path(__file__).parents[2]
 ORIAS = [sys.executable, "-P", "-m", "orchestrator"]
 PTX = ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry k() { ret; }\n"
-#: Streams have buffers, as they have for a user, whatever the tests run under.
+#: Streams are buffered, as for a user, no matter how the tests run.
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"} | {"PYTHONPATH": str(ROOT)}
 
 
@@ -60,14 +60,14 @@ def alive(mark: str) -> list[str]:
 
 
 def listen() -> None:
-    """In a child: signals do what they usually do, also where the tests run in the background, which ignores
+    """In a child: restore the default actions of signals, also if the tests run in the background, which ignores
     interrupts."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
 
-def settle(pid: int) -> None:
-    """Wait until a process sleeps for good: it is behind its imports, at the first read."""
+def wait_until_asleep(pid: int) -> None:
+    """Wait until a process sleeps for good: its imports are done, it is at the first read."""
     quiet = 0
     end = time.monotonic() + 20
     while quiet < 10 and time.monotonic() < end:
@@ -121,7 +121,7 @@ def test_an_interrupt_ends_a_tool_without_a_traceback(tmp_path: Path, name: str,
         env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.PIPE, stderr=subprocess.PIPE,
         preexec_fn=listen,
     )  # fmt: skip
-    settle(job.pid)
+    wait_until_asleep(job.pid)
     job.send_signal(number)
     said = job.communicate(timeout=20)[1]
     assert job.returncode == -number and said == b""
@@ -170,8 +170,7 @@ def test_standard_streams(tmp_path: Path, line: str, code: int, said: str) -> No
     ids=["in the buffer", "no buffer", "more than the buffer"],
 )
 def test_a_full_disk_is_reported_once(tmp_path: Path, kernels: int, unbuffered: str) -> None:
-    """The write that fails is reported by the stage; what is left in the stream's buffer fails again when the process
-    ends."""
+    """The stage reports the failing write; the rest of the stream's buffer fails again when the process ends."""
     text = PTX + "".join([f".visible .entry k{i}() {{ ret; }}\n" for i in range(kernels)])
     (tmp_path / "many.ptx").write_text(text)
     shell("STAGE.parse many.ptx > many.ori", tmp_path)
@@ -181,7 +180,7 @@ def test_a_full_disk_is_reported_once(tmp_path: Path, kernels: int, unbuffered: 
 
 
 def test_few_descriptors(tmp_path: Path) -> None:
-    """From a limit under which Python starts at all, up: a cubin, or one line."""
+    """From a limit at which Python barely starts, upward: a cubin, or one line."""
     codes = set()
     for limit in (8, 12, 16, 20, 40):
         got = shell(f"ulimit -n {limit}; ORIAS k.ptx -o out{limit}", tmp_path)
@@ -198,7 +197,7 @@ def test_few_descriptors(tmp_path: Path) -> None:
 def test_no_process_is_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, call: str
 ) -> None:
-    """The second stage of three can't be started: the first is gone, the message names the second, no descriptor stays
+    """The second stage of three cannot start: the first ends, the message names the second, no descriptor stays
     open."""
     real, calls = getattr(os, call), [0]
 

@@ -1,4 +1,4 @@
-"""--fdevice-time-trace: events behind those that the file holds, in ptxas's form."""
+"""--fdevice-time-trace: events are appended to those in the file, in ptxas's form."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_events(tmp_path: Path) -> None:
     code, path = compile_with(tmp_path, json.dumps({"traceEvents": [OLD]}), "--use-trace-pid", "5")
     assert code == 0
     first, total, *rest = json.loads(path.read_text())["traceEvents"]
-    parts = [e for e in rest if e["tid"] == total["tid"]]  # kernels have threads of their own
+    parts = [e for e in rest if e["tid"] == total["tid"]]  # each kernel has a separate thread
     assert first == OLD
     assert total["name"] == "Total PTXAS Time" and total["args"] == {"name": "k.ptx"} and total["pid"] == 5
     assert [p["name"] for p in parts][0::2] == ["PTX parsing and setup time", "Post processing"]

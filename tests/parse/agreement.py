@@ -23,7 +23,7 @@ from tests.parse.module_cases import CASES
 
 _LINE = re.compile(r"ptxas (?:.*, line (\d+); )?(\w+)\s*: (.*)")
 Messages = list[tuple[str, str]]
-RELEASE = "13.0"  # of the ptxas that is compared with, and that orias stands in for
+RELEASE = "13.0"  # of the ptxas to compare with, and which orias replaces
 
 
 def message_class(text: str) -> str:
@@ -91,16 +91,16 @@ def judge(
 ) -> list[Messages]:
     """A front end's messages for each line of a module (made with the number of lines before the first).
 
-    With `known` every name is declared, so that nothing is left to the end of the function: the lines before a fatal
-    message have had theirs.
+    With `known` every name is declared, so that nothing is delayed to the end of the function: the lines before a
+    fatal message have their messages.
     """
     out: list[Messages] = [[] for _ in lines]
     active = list(range(len(lines)))
     while active:
         text, before = module([lines[i] for i in active])
         found = front(text)
-        # A fatal message at no case's line comes from text that ptxas puts in place of an instruction (mma.m8n8k4):
-        # looked for like a crash.
+        # A fatal message at no case's line comes from text that ptxas substitutes for an instruction (mma.m8n8k4):
+        # it is searched for like a crash.
         stray = any(sev == "fatal" and not 0 < line - before <= len(active) for line, sev, _ in found)
         if stray or any(sev == "crash" for _, sev, _ in found):
             if len(active) == 1:
@@ -190,7 +190,8 @@ def _count(case: Case, a: Messages, b: Messages, counts: Counter[str], wrong: di
 
 
 def compare_modules(show: bool) -> tuple[int, int, int]:
-    """Whole modules: how many, how many verdicts equal, how many with all messages equal in text, line and order."""
+    """Whole modules: how many, how many verdicts are equal, how many have all messages equal in text, line and
+    order."""
     cases = equal = same = 0
     for name, text in CASES.items():
         theirs = [m for m in _ptxas(text, "compute_90")]

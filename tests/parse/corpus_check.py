@@ -1,4 +1,4 @@
-"""Checks PTX files that compilers wrote: taken as ptxas takes them, printed and parsed to the same IR, and to the same
+"""Checks PTX files that compilers wrote: accepted as by ptxas, printed and parsed to the same IR, and to the same
 code.
 
     python -m tests.parse.corpus_check [--code] FOLDER_OR_FILE...

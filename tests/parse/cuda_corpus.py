@@ -37,7 +37,7 @@ template <class T> __device__ void put(char* p, T v) { *(T*)p = v; }
 
 
 def functions(text: str) -> list[tuple[str, str, list[str]]]:
-    """Result type, name and parameter types of what a header declares."""
+    """Result type, name and parameter types of a header's declarations."""
     text = re.sub(r"//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/", " ", text)
     text = re.sub(r"\\\n", " ", text)
     text = "\n".join([line for line in text.split("\n") if not line.lstrip().startswith("#")])
@@ -85,7 +85,7 @@ def kernel(number: int, result: str, name: str, types: list[str]) -> str:
 
 
 def compile_all(lines: list[str], headers: list[str], arch: str, out: Path) -> int:
-    """Compiles what compiles; returns how many lines were left."""
+    """Compiles the lines that compile; returns how many those are."""
     source = out.with_suffix(".cu")
     head = "".join([f"#include <{h}>\n" for h in headers]) + _EXTRA
     for _ in range(12):
@@ -108,7 +108,7 @@ def compile_all(lines: list[str], headers: list[str], arch: str, out: Path) -> i
 
 
 def _include_folder(folder: Path) -> Path:
-    """Where nvcc finds its headers."""
+    """The folder in which nvcc finds its headers."""
     source = folder / "probe.cu"
     source.write_text("#include <cuda_fp16.h>\n")
     listed = subprocess.run(["nvcc", "-M", str(source)], capture_output=True, text=True, check=True).stdout

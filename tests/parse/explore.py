@@ -1,12 +1,12 @@
-"""Looks for forms that ptxas takes and no row describes, and for forms that a row describes and ptxas refuses.
+"""Looks for forms that ptxas accepts and no row describes, and for forms that a row describes and ptxas refuses.
 
     python -m tests.parse.explore [--target sm_100a] [--names add,mma] [--every N] [--show K]
 
 The generator of `generate.py` knows only what the table knows. Here every row's simplest instruction is changed in
 every way that one step allows, with a vocabulary that holds the words of all rows and words of none: each word
-inserted, each modifier replaced by each word or left out, each type replaced by each type (registers following or not),
-each operand left out, added, or replaced by every kind of operand, each of the first elements of a vector (also of
-coordinates) by every kind of element. Only verdicts are compared.
+inserted, each modifier replaced by each word or left out, each type replaced by each type (with or without registers to
+match), each operand left out, added, or replaced by every kind of operand, each of the first elements of a vector (also
+of coordinates) by every kind of element. Only verdicts are compared.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def elements_changed(operand: str, matrix: bool) -> Iterator[str]:
     """An operand with a vector in it: each element replaced by each kind, all by each kind, one taken out, one added,
     another vector.
 
-    Not `.b0` in an `mma` or `wmma`: ptxas writes others in their place, where it is a syntax error at another line.
+    Not `.b0` in an `mma` or `wmma`: ptxas substitutes other instructions, in which it is a syntax error at another
+    line.
     """
     m = _VECTOR.search(operand)
     if m is None:
@@ -96,7 +97,7 @@ def bases(name: str, most: int = 40) -> Iterator[tuple[Row, list[str], tuple[str
 
 
 def _replacements(row: Row) -> list[str]:
-    """Types to put in; only integers where an operand is twice as wide."""
+    """Types to insert; only integers if an operand is twice as wide."""
     wide = any(o.type == "W" for o in row.operands)
     return [t for t in sorted(TYPES) if not wide or (t[0] in "usb" and t[1:].isdigit())]
 

@@ -1,4 +1,4 @@
-"""Compares the whole chain with ptxas's full compilation: verdict, and first line of what is said.
+"""Compares the whole chain with ptxas's full compilation: verdict, and first line of the messages.
 
     python -m tests.parse.full FILE_OR_FOLDER... [--options "-arch sm_80 -c"] [--every N]      files, each once by
     content
@@ -7,11 +7,12 @@
     python -m tests.parse.full --modules                                                       the whole modules of
     module_cases
 
-``--journal FILE`` keeps what each case said, a line each; a second run takes from there what it finds, so that a long
-campaign can be stopped and continued. ``--again`` takes only ptxas's side from there and compiles each case anew here.
+``--journal FILE`` keeps the result of each case on one line. A second run takes the results that it finds there, so
+that a long campaign can be stopped and continued. ``--again`` takes only ptxas's side from there and compiles each case
+anew here.
 
-ptxas refuses much in code generation only, which its parse-only mode (`tests.parse.agreement`) does not show. One
-process; each case is compiled alone on both sides.
+ptxas refuses much in code generation only, which its parse-only mode (`tests.parse.agreement`) does not show. The
+comparison runs in one process; each case is compiled alone on both sides.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _PATH = re.compile(r"[^\s']*/k\.ptx|(?<=')k\.ptx(?=')|(?<=ptxas )k\.ptx")
 
 
 class Verdict(NamedTuple):
-    """Taken or not, and the lines said."""
+    """Accepted or not, and the messages."""
 
     taken: bool
     lines: tuple[str, ...]
@@ -82,13 +83,13 @@ def _chain(data: bytes, target: str, options: dict[str, object]) -> int:
             return code
         inp, out = io.BytesIO(out.getvalue()), io.BytesIO()
         code = run_stage(stage, inp, out, Flags(quiet=True))
-        if code == 1:  # a unit was given up: its diagnostics come last, as in the orchestrator
+        if code == 1:  # a unit was rejected: its diagnostics come last, as in the orchestrator
             code = 0
     return code or elf_from_stream(io.BytesIO(out.getvalue()), lambda data: None)
 
 
 def theirs(data: bytes, options: list[str], folder: Path, name: str = "ptxas") -> Verdict:
-    """ptxas, as a whole."""
+    """ptxas as a whole."""
     tool = find(name)
     if tool is None:
         raise SystemExit(f"{name} is not installed")
@@ -151,7 +152,7 @@ class Tally:
             self.wrong[f"first line: {kind}"].append(f"{name}: {a.first}  <>  {b.first}")
 
     def both(self, name: str, data: bytes, options: list[str], folder: Path) -> tuple[Verdict, Verdict]:
-        """What ptxas says and what orias says, perhaps in an earlier run."""
+        """The results of ptxas and orias, perhaps from an earlier run."""
         key = hashlib.sha256(data + repr(options).encode()).hexdigest()[:24]
         found = self.known.get(key)
         if found is not None and not self.again:
@@ -182,7 +183,7 @@ class Tally:
 
 
 def files(paths: list[Path]) -> Iterator[tuple[str, bytes]]:
-    """PTX in files (also objects of GCC, which are text), each content once."""
+    """PTX in files (also objects of GCC, which are text), without duplicate contents."""
     seen: set[bytes] = set()
     for path in paths:
         for p in sorted(path.rglob("*")) if path.is_dir() else [path]:
@@ -197,7 +198,7 @@ def files(paths: list[Path]) -> Iterator[tuple[str, bytes]]:
 
 def generated(target: str, seed: int, count: int, versions: tuple[str, ...] = ()) -> Iterator[tuple[str, bytes]]:
     """Modules of one instruction: one half as rows make them, one half changed in one step; under each of ``versions``
-    in turn, where some are given. Each target has cases of its own."""
+    in turn, if given. Each target has different cases."""
     rng = random.Random(f"{seed} {target}")
     good = list(accepted(target))
     cases = rng.sample(good, min(count // 2, len(good)))
@@ -213,7 +214,7 @@ def generated(target: str, seed: int, count: int, versions: tuple[str, ...] = ()
 
 
 def arch_of(target: str, data: bytes) -> str:
-    """The -arch that fits a module's `.target`: itself where ptxas still knows it."""
+    """The -arch for a module's `.target`: the same if ptxas still knows it."""
     m = re.search(rb"\.target\s+(sm_\w+)", data)
     name = m.group(1).decode() if m else target
     number = int(re.sub(r"\D", "", name))

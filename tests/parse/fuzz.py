@@ -4,8 +4,9 @@
 
 Starts from the whole modules of `module_cases` and one instruction of every descriptor row; keeps mutants that reach
 new lines of the front end. Anything but a module or a diagnostic is a failure: the input is printed. An input of more
-than five seconds is read again without tracing (which makes everything some ten times slower); it is printed with both
-times, and a failure if the second is over five seconds too.
+new lines of the front end. Anything but a module or a diagnostic is a failure: the input is printed. An input that
+takes more than five seconds is read again without tracing (which makes everything some ten times slower); it is printed
+with both times, and is a failure if the second is over five seconds too.
 """
 
 from __future__ import annotations
@@ -57,8 +58,7 @@ class Coverage:
 
 
 def attempt(text: str, arch: str) -> bool:
-    """Parses; checks that the end is orderly, and that what was accepted can be packed and printed. True if
-    accepted."""
+    """Parses; checks for an orderly end, and that accepted input can be packed and printed. True if accepted."""
     module, units, diagnostics = parse_text(text, "t.ptx", arch)
     if module is None:
         assert any(d.severity in ("error", "fatal") for d in diagnostics), "no module and no error"

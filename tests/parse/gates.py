@@ -1,14 +1,14 @@
-"""Compares gates with ptxas's: under which `.version` and `.target` each form is taken, and what is said if not.
+"""Compares gates with ptxas's: under which `.version` and `.target` each form is accepted, and the message if not.
 
     python -m tests.parse.gates [--every N] [--show K] [--names cp.async,tex] [--modules]
     python -m tests.parse.gates --release 13.5 --new
 
-Every form that the table makes and ptxas takes at PTX 9.0 on some target is given to both front ends under each of the
-44 versions (on that target), under each of the 45 targets (at 9.0), and under ten old versions with old targets. Prints
-how often the verdict differs (so a minimum version or the set of targets), and how often the first message does. With
-`--modules` the same for whole modules, so for directives: those of `module_cases` and `manual_cases`. With `--new` the
-forms that ptxas 13.5 takes at PTX 9.5 on some target and at 9.0 on none of `BASES`: under 8.8 to 9.5, and on each
-target at 9.5.
+Every form that the table generates and ptxas accepts at PTX 9.0 on some target is given to both front ends under each
+of the 44 versions (on that target), under each of the 45 targets (at 9.0), and under ten old versions with old targets.
+Prints how often the verdict differs (thus a minimum version or the set of targets), and how often the first message
+does. `--modules` does the same for whole modules, thus for directives: those of `module_cases` and `manual_cases`.
+`--new` takes the forms that ptxas 13.5 accepts at PTX 9.5 on some target and at 9.0 on none of `BASES`: under 8.8 to
+9.5, and on each target at 9.5.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ Front = Callable[[str], list[tuple[int, str, str]]]
 
 
 def architecture(target: str) -> str:
-    """A `compute_` name that takes the target."""
+    """A `compute_` name that accepts the target."""
     m = re.fullmatch(r"sm_(\d+)([af]?)", target)
     assert m is not None
     number = int(m.group(1))
@@ -88,7 +88,7 @@ def architecture(target: str) -> str:
 
 
 def kernel(lines: list[str], version: str, target: str) -> tuple[str, int]:
-    """A module as `generate.kernel` makes it, but everything declared, even what an old version refuses."""
+    """A module as from `generate.kernel`, but with everything declared, even what an old version refuses."""
     head = f".version {version}\n.target {target}\n.address_size 64\n"
     head += (
         ".global .align 16 .b8 gm[4096]; .const .align 16 .b8 cm[64]; .global .texref tx; "
@@ -115,7 +115,7 @@ def ours(lines: list[str], version: str, target: str) -> list[Messages]:
 
 
 def fetches() -> list[Form]:
-    """Texture and surface accesses with what the table's forms do not have: four coordinates, a second result, a
+    """Texture and surface accesses with features that the table's forms lack: four coordinates, a second result, a
     sampler, references in registers, offsets and comparisons."""
     four, result = "{%f1, %f2, %f3, %f4}", "{%f1, %f2, %f3, %f4}"
     out: list[Form] = []
@@ -147,7 +147,7 @@ def fetches() -> list[Form]:
 
 
 def forms(limit: int = 6) -> dict[Form, str]:
-    """The table's forms with the first target of `BASES` on which ptxas takes them at PTX 9.0."""
+    """The table's forms with the first target of `BASES` on which ptxas accepts them at PTX 9.0."""
     waiting: dict[Form, None] = dict.fromkeys(fetches())
     for target in BASES:
         waiting.update(dict.fromkeys((c.row, c.text) for c in accepted(target, limit)))
@@ -155,7 +155,7 @@ def forms(limit: int = 6) -> dict[Form, str]:
 
 
 def taken(waiting: Iterable[Form], version: str, bases: tuple[str, ...]) -> dict[Form, str]:
-    """The forms that ptxas takes under a version, with the first target on which it does."""
+    """The forms that ptxas accepts under a version, with the first such target."""
     found: dict[Form, str] = {}
     for target in bases:
         keys = [k for k in waiting if k not in found]
@@ -168,8 +168,8 @@ def taken(waiting: Iterable[Form], version: str, bases: tuple[str, ...]) -> dict
 
 
 def new_forms(limit: int = 6) -> dict[Form, str]:
-    """Forms of PTX 9.1 to 9.5: what ptxas 13.5 takes at 9.5 on some target and at 9.0 nowhere. Of each modifier list
-    some pairs too, since new words stand beside others."""
+    """Forms of PTX 9.1 to 9.5: those that ptxas 13.5 accepts at 9.5 on some target and at 9.0 nowhere. Also some pairs
+    of each modifier list, since new modifiers occur together with others."""
     bases = ("sm_107a", *BASES)
     waiting: dict[Form, None] = {}
     for target in bases:

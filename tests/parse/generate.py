@@ -23,14 +23,14 @@ REGISTERS = {
     "u32": "%u", "s32": "%s",
     "b64": "%rd", "u64": "%ud", "s64": "%sd", "f32": "%f", "f64": "%fd", "f16": "%hf", "b128": "%q",
 }  # fmt: skip
-# Types that registers cannot be declared with at old versions: type -> (version, target).
+# Types for which old versions have no register declarations: type -> (version, target).
 _REGISTER_GATES = {"f16": (42, 53), "b128": (83, 70)}
 _SYMBOL = {"global": "gm", "shared": "sm", "local": "lm", "const": "cm", "param": "p0"}
 
 
 @dataclass(frozen=True)
 class Case:
-    """One instruction; `row` is the key it was made from, `kind` how (accept, or the mutation)."""
+    """One instruction; `row` is the key of its row, `kind` how it was made (accept, or the mutation)."""
 
     text: str
     version: str
@@ -40,7 +40,7 @@ class Case:
 
 
 def kernel(lines: list[str], version: str, target: str) -> tuple[str, int]:
-    """A module with one kernel that holds the lines; returns it with the number of lines before the first."""
+    """A module with one kernel of these lines; returns it with the number of lines before the first."""
     v = int(version.replace(".", ""))
     sm = parse_name(target)
     assert sm is not None
@@ -90,7 +90,7 @@ def _any_length(row: Row, mods: list[str]) -> int:
     return {"4d": 2, "5d": 3}.get(next((m for m in mods if m in ("4d", "5d")), ""), 1)
 
 
-#: Two halves in braces by the type of the whole.
+#: Two halves in braces, by the type of the whole.
 _PACKS = {"b64": "{%r1, %r2}", "b32": "{%h1, %h2}", "b128": "{%rd1, %rd2}"}
 
 
@@ -195,7 +195,7 @@ def modifier_lists(row: Row) -> list[list[str]]:
 
 
 def opcode_text(row: Row, mods: list[str], types: tuple[str, ...]) -> str:
-    """The dotted opcode, types at their place."""
+    """The dotted opcode, with types in their places."""
     parts = [row.name]
     placed = False
     for slot, mod in zip(row.slots, mods, strict=True):
@@ -241,7 +241,7 @@ def accepted(target: str, limit: int = 12) -> Iterator[Case]:
 
 
 def old_cases() -> Iterator[Case]:
-    """Instructions under PTX 1.x and 2.0 on the first targets: forms that came and went then."""
+    """Instructions under PTX 1.x and 2.0 on the first targets: forms that existed only then."""
     for version, target in (
         ("1.4", "sm_10"),
         ("1.4", "sm_13"),

@@ -1,10 +1,10 @@
-"""Inputs that are nested or long in one dimension, and what the front end takes for them.
+"""Inputs that are nested or long in one dimension, and the cost of the front end for them.
 
     python -m tests.parse.hostile [--megabytes N] [NAME...]
 
-Each input is made to about the size asked for (10 MB unless told) and read in a process of its own, whose time and peak
-memory are printed with what became of it: the number of units, or the first error.  A process may take 3 GiB and 300
-seconds; what is over five seconds is marked with `!`.
+Each input has about the requested size (10 MB by default) and is read in a separate process, whose time and peak memory
+are printed with the outcome: the number of units, or the first error. A process may take 3 GiB and 300 seconds; times
+over five seconds are marked with `!`.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ INPUTS: dict[str, Callable[[int], str]] = {
 
 
 def measured(name: str, size: int) -> tuple[float, int, str]:
-    """Seconds, peak memory in MiB (what the text itself takes not counted) and outcome, from a process of its own."""
+    """Seconds, peak memory in MiB (without the text itself) and outcome, from a separate process."""
     read, write = os.pipe()
     child = os.fork()
     if not child:

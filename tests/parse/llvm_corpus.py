@@ -4,8 +4,8 @@ code.
     python tests/parse/llvm_corpus.py FOLDER [--every N]
 
 Needs `llvmlite` (any Python); nothing of this repository is imported. The intrinsics' names are read from LLVM's
-library, their signatures are found by trying: LLVM's verifier says whether a declaration is right. An intrinsic whose
-signature is not found, or that LLVM cannot select for any of the targets, is left out and counted.
+library, their signatures are found by trying: LLVM's verifier says whether a declaration is right. An intrinsic without
+a known signature, or that LLVM cannot select for any of the targets, is left out and counted.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Signatures:
         self.lists = list(dict.fromkeys(lists()))
 
     def _verified(self, name: str, result: str, arguments: tuple[str, ...]) -> str:
-        """What the verifier says of a call; "" if nothing.  (It does not look at declarations.)"""
+        """The verifier's message for a call; "" if none. (It does not check declarations.)"""
         call = f"call {result} @{name}({', '.join([t + ' ' + _ZERO.get(t[:2], 'null') for t in arguments])})"
         text = (
             f"declare {result} @{name}({', '.join(arguments)})\ndefine void @t() {{ "
@@ -147,8 +147,8 @@ class Signatures:
     def find(self, name: str) -> tuple[str, tuple[str, ...]] | None:
         """Result and argument types; None if no try is right.
 
-        A wrong try can end the process (LLVM rewrites calls of old intrinsics without a look at their operands), so
-        that another one does it, which leaves in shared memory what it tries; that is left out when it ends.
+        A wrong try can end the process (LLVM rewrites calls of old intrinsics without checking their operands). So
+        another process makes the tries and records each in shared memory first; if it ends, that try is left out.
         """
         place = mmap.mmap(-1, 16)
         crashed: set[tuple[int, int]] = set()
@@ -460,7 +460,7 @@ define ptx_kernel void @k(ptr addrspace(1) %out, i32 %i) {
 
 
 def assembled(binding: Any, text: str, target: str, features: str, level: int) -> str | None:
-    """LLVM's PTX, from a process of its own: what it cannot select ends it."""
+    """LLVM's PTX, from a separate process: code that LLVM cannot select ends it."""
     read, write = os.pipe()
     child = os.fork()
     if not child:

@@ -1,8 +1,8 @@
-"""Modules in the manner of the PTX manual's examples, one or more for each of its chapters; all are right PTX.
+"""Modules in the style of the PTX manual's examples, at least one for each of its chapters; all are valid PTX.
 
     python -m tests.parse.manual_cases FOLDER     (then `python -m tests.parse.corpus_check --code FOLDER`)
 
-Each is (version, target, text); the registers of `_REGISTERS` are there in every kernel made by `_kernel`.
+Each is (version, target, text); every kernel made by `_kernel` has the registers of `_REGISTERS`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _REGISTERS = (
 
 
 def _kernel(body: str, before: str = "", params: str = ".param .u64 out", name: str = "main") -> str:
-    """A kernel whose `ptr` is a global address made of its parameter, and that stores what the body leaves in `a`, `x`,
+    """A kernel whose `ptr` is a global address from its parameter, and that stores what the body leaves in `a`, `x`,
     `f`."""
     return f"""{before}
 .visible .entry {name}({params})

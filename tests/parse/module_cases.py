@@ -327,7 +327,7 @@ _BODIES = {
 
 
 def _fetch(text: str, options: str = ", texmode_independent") -> str:
-    """One texture access; with samplers of their own unless told otherwise."""
+    """One texture access; with separate samplers unless told otherwise."""
     before = ".global .texref t;" + (" .global .samplerref s;" if options else "")
     return _entry(f".reg .b32 %q<4>; .reg .b64 %hh<2>; {text}", target=f"sm_90{options}", before=before)
 

@@ -1,5 +1,5 @@
-"""Verdict and first line of the whole chain: what was measured on ptxas's full compilation, which refuses and takes
-what its parse-only mode does not show."""
+"""Verdict and first line of the whole chain: measured on ptxas's full compilation, which refuses and accepts cases that
+its parse-only mode does not show."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def module(text: str, version: str = "9.0", target: str = "sm_90") -> str:
     return f".version {version}\n.target {target}\n.address_size 64\n{text}\n.visible .entry k() {{ ret; }}\n"
 
 
-#: name -> (text, first line; "" where it is taken without a word)
+#: name -> (text, first line; "" if it is accepted silently)
 RANGES = {
     "range": (
         kernel(
@@ -384,7 +384,7 @@ TEXTURES = {
     ),
     "names": (module(".global .texref T<2>;"), ""),
 }
-#: What nobody reads, and what only debuggers want to know, makes no trouble behind.
+#: Contents that nothing reads, or that only debuggers use, cause no error.
 UNREAD = {
     "products": (
         kernel(
@@ -409,7 +409,7 @@ CASES = {
     **SIZES,
     **TEXTURES,
 }
-#: Taken with a warning.
+#: Accepted with a warning.
 WARNED = frozenset(("registers", "registers_many", "blocks", "threads", "last_first", "narrow_16"))
 
 
@@ -437,7 +437,7 @@ NEWER = module(".global .u32 g;", "9.9")
 
 @pytest.mark.parametrize("text, line", [(NEWER, 1), (module("") + "\0\0", 6), (NEWER + "\0", 1)])
 def test_newer_text_is_taken_on_request(text: str, line: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refused as ptxas does; with the option, or its variable in the environment, taken with a warning."""
+    """Refused as by ptxas; with the option, or its environment variable, accepted with a warning."""
     plain = ours(text.encode(), ["-arch", "sm_90"])
     assert not plain.taken
     asked = ours(text.encode(), ["-arch", "sm_90", "--accept-newer-ptx"])
@@ -467,7 +467,7 @@ def test_newer_text_must_be_known(text: str, message: str) -> None:
 
 @pytest.mark.parametrize("count, crowded", [(8191, False), (8200, True)])
 def test_more_globals_than_addresses(count: int, crowded: bool, tmp_path: Path) -> None:
-    """Addresses that no code asks for take no place in bank 4; ptxas says that it changes its mode."""
+    """Addresses that no code uses take no place in bank 4; ptxas says that it changes its mode."""
     text = kernel(
         "ld.global.u32 %r1, [g8000]; st.global.u32 [g5], %r1;", "".join(f".global .u32 g{n};" for n in range(count))
     )
@@ -500,7 +500,7 @@ STACK = "ptxas warning : Stack size for entry function 'deep' cannot be statical
     [("-g", True), ("", None), ("-g -suppress-stack-size-warning", False), ("-g -c", False), ("-g -w", False)],
 )
 def test_stacks_of_unknown_size(words: str, warned: bool | None, release: str, tmp_path: Path) -> None:
-    """13.5 warns without -g too, and then of `alloca` and `stackrestore`."""
+    """13.5 warns without -g too, and then about `alloca` and `stackrestore` as well."""
     asked = ["-arch", "sm_80", *words.split()]
     warned = release == "13.5" if warned is None else warned
     tool = "ptxas" if release == "13.0" else oracle.NEWER
@@ -517,8 +517,8 @@ def test_stacks_of_unknown_size(words: str, warned: bool | None, release: str, t
 
 @pytest.mark.parametrize("size", [20_000_000, 1_000_000_000, 4_000_000_000])
 def test_frames_of_any_size(size: int) -> None:
-    """Taken, although no launch gives a thread so much; a frame beyond 31 bits is said to be the largest, so that no
-    launch fits it."""
+    """Accepted, although no launch gives a thread so much; a frame beyond 31 bits is recorded as the largest, so that
+    no launch fits it."""
     got = ours(
         kernel(f".local .b8 l[{size}]; mov.u64 %rd2, l; st.global.u64 [%rd1], %rd2;").encode(), ["-arch", "sm_90", "-v"]
     )

@@ -1,4 +1,4 @@
-"""Hints that look at the program. What is right is read off the PTX manual and off the texts."""
+"""Hints that look at the program. Expected texts come from the PTX manual and the programs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_hints(statement: str, hint: str) -> None:
 
 
 def test_operands_of_other_types_are_not_blamed() -> None:
-    """Where an instruction's operands have several types, or bits stand for anything, nothing is said."""
+    """No hint if an instruction's operands have several types, or if bits can be of any type."""
     lines = REGS.splitlines()
     for line in (
         "add.s32 %r1, %r2, %r3;",

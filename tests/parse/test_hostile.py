@@ -108,7 +108,7 @@ def test_nested_as_far_as_it_goes() -> None:
 
 
 def test_many_kernels_that_reach_much_are_refused() -> None:
-    """Each kernel has its own list of what it reaches; a product of two large numbers is an error, not a hang."""
+    """Each kernel has a separate list of what it reaches; a product of two large numbers is an error, not a hang."""
     for name in ("functions of many kernels", "data of many kernels", "branches by one table"):
         module, _, diagnostics = parse_text(hostile.INPUTS[name](200_000), "t.ptx", "sm_90")
         assert module is None and "more than" in diagnostics[-1].message.lower(), name

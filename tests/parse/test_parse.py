@@ -1,4 +1,4 @@
-"""The IR that parsing gives, checked against values worked out by hand from the PTX manual."""
+"""The IR of parsed PTX, checked against values computed by hand from the PTX manual."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ def test_addresses() -> None:
 
 
 def test_subscripts_count_elements() -> None:
-    """tinygrad writes `mov.u64 %a, local[0]`; the manual has it too. Elements of vectors and of inner arrays count
-    alone (measured)."""
+    """tinygrad writes `mov.u64 %a, local[0]`; the manual has it too. Only elements of vectors and of inner arrays count
+    (measured)."""
     before = ".global .u32 g[4]; .global .v2 .u16 v[4]; .global .u64 h[2][3];"
     text = (
         "mov.u64 %rd1, g[3]; mov.u64 %rd1, g[-1]; mov.u64 %rd1, v[3]; cvta.global.u64 %rd1, h[1]; "
@@ -356,7 +356,7 @@ def test_target_against_architecture(target: str, arch: str, message: str | None
     ],
 )
 def test_warnings_as_ptxas_treats_them(options: dict[str, int], code: int, said: str) -> None:
-    """`-w` takes warnings away before `-Werror` could make errors of them (measured)."""
+    """`-w` removes warnings before `-Werror` could make them errors (measured)."""
     from stages.plumbing.front_end import parse_to_stream
 
     text = kernel("shfl.bfly.b32 %r1, %r1, 1, 31;", version="6.0", target="sm_70")

@@ -1,4 +1,4 @@
-"""What a whole program must define, and what only its sections and addresses may have."""
+"""What a whole program must define, and what is allowed only in its sections and addresses."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ TAKEN = {
 @pytest.mark.parametrize("name", CASES)
 def test_said(name: str) -> None:
     text, line, severity, message = CASES[name]
-    for options in ({}, {"explain": 1}):  # ptxas has no line where the whole program is meant; an explanation has
+    for options in ({}, {"explain": 1}):  # ptxas gives no line if it means the whole program; an explanation does
         module, _, found = parse_sources([("k.ptx", (HEAD + text).encode())], "sm_80", options)
         bare = (
             not options
@@ -132,7 +132,7 @@ def test_another_source_defines_it() -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize("name", [*CASES, *TAKEN])
 def test_ptxas_says_the_same(name: str) -> None:
-    """Its words; it has no line where the whole program is meant."""
+    """Its messages; it gives no line if it means the whole program."""
     oracle.require("ptxas")
     text = CASES[name][0] if name in CASES else TAKEN[name]
     made = oracle.compile_ptx(HEAD + text, "80")

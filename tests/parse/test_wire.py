@@ -1,4 +1,4 @@
-"""The wire form: it comes back the same, and forged records are refused with one kind of error."""
+"""The wire form: a round trip preserves it, and forged records are refused with one kind of error."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_forged_records_are_refused() -> None:
 
 @pytest.mark.parametrize("lanes", [0, -1, 3, 1 << 40])
 def test_registers_have_one_two_or_four_elements(lanes: int) -> None:
-    """A printer walks by them."""
+    """A printer iterates over them."""
     _, units = parse_ok(next(p for p in corpus() if p.stem == "call_twice").read_text(), "sm_120a")
     wire = msgpack.unpackb(msgpack.packb(ptx_wire.to_wire(units[0])))
 

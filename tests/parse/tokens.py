@@ -1,4 +1,4 @@
-"""Deletes, doubles or replaces one token of a PTX file, and compares the first message with ptxas's.
+"""Deletes, duplicates or replaces one token of a PTX file, and compares the first message with ptxas's.
 
     python -m tests.parse.tokens [--count N] [--seed S] [--show K] [FILE...]
 

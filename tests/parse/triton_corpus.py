@@ -172,7 +172,7 @@ def main() -> None:
                     ASTSource(fn=kernel, signature=signature, constexprs=constants),
                     target=GPUTarget("cuda", int(arch), 32),
                 )
-            except Exception as e:  # a type or shape that this Triton does not take for this target
+            except Exception as e:  # a type or shape that this Triton does not support for this target
                 print(f"{name} sm_{arch}: {type(e).__name__}: {str(e).splitlines()[0][:100] if str(e) else ''}")
                 continue
             (args.folder / f"{name}_sm_{arch}.ptx").write_text(built.asm["ptx"])

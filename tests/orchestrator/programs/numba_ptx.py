@@ -1,5 +1,5 @@
-"""Writes PTX that Numba makes, without a GPU: `python numba_ptx.py FOLDER CC...`. With ``plain`` as the first CC it is
-Numba's own target, else that of numba-cuda, which takes its place where it is installed. Prints the files."""
+"""Writes PTX that Numba makes, without a GPU: `python numba_ptx.py FOLDER CC...`. With ``plain`` as the first CC it
+uses Numba's own target, else numba-cuda's, which replaces it if installed. Prints the files."""
 
 from __future__ import annotations
 
