@@ -112,6 +112,39 @@ def test_a_result_in_memory(align: int, bits: int, arch: str) -> None:
             assert _run(linked([first(caller, arch, 3), second(callee, arch, 3)], arch, folder), given, 20) == want
 
 
+NARROW = """.visible .func (.param .align ALIGN .b8 ret[SIZE]) fSIZE (.param .b32 a, .param .align ALIGN .b8 t[SIZE])
+{ .reg .b32 %r; .reg .b16 %h; ld.param.b32 %r, [a];
+STORES ret; }
+"""
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(("align", "sizes"), [(1, (49, 53)), (2, (50, 54)), (4, (49, 55))])
+def test_a_result_in_memory_of_few_bytes(align: int, sizes: tuple[int, ...]) -> None:
+    """The callee keeps to the result's alignment and size: the caller's place for it has no more (ptxas's callers put it
+    behind arguments on the stack)."""
+    oracle.require("ptxas", "nvlink")
+    callee, body, want = "", ".reg .b16 %h; ld.global.b32 %a, [%in];\n", []
+    for n, size in enumerate(sizes):
+        stores = [f"add.u32 %r, %r, {k + 1}; cvt.u16.u32 %h, %r; st.param.b8 [ret+{k}], %h;" for k in range(size)]
+        one = NARROW.replace("ALIGN", str(align)).replace("SIZE", str(size))
+        callee += one.replace("STORES", "\n".join(stores))
+        body += f"{{ .param .b32 p; .param .align {align} .b8 s[{size}], t[{size}]; st.param.b32 [p], %a;\n"
+        body += f"cvt.u16.u32 %h, %a; st.param.b8 [t+{size - 1}], %h; call (s), f{size}, (p, t);\n"
+        for k in range(size):
+            at = 4 * (n * sizes[0] + k)
+            body += f"ld.param.b8 %h, [s+{k}]; cvt.u32.u16 %r0, %h; st.global.b32 [%out+{at}], %r0;\n"
+            want.append(0x1241 + (k + 1) * (k + 2) // 2 & 0xFF)
+        body += "}\n"
+    caller = "".join([f".extern {line};\n" for line in callee.splitlines() if ".param .b32 a" in line])
+    caller = caller.replace(".visible ", "") + _KERNEL.format(body=body)
+    given = np.array([0x1241], np.uint32)
+    for first, second in ((theirs, ours), (ours, theirs)):
+        with tempfile.TemporaryDirectory() as folder:
+            image = linked([first(caller, "90", 1), second(callee, "90", 1)], "90", folder)
+            assert _run(image, given, len(want)) == want
+
+
 SMALL = """.visible .func (.param .align 1 .b8 r[1]) f(.param .b32 a)
 { .reg .b32 %r<4>; .reg .b16 %h<4>; ld.param.b32 %r1, [a]; cvt.u16.u32 %h1, %r1; add.u16 %h2, %h1, 1; \
 st.param.b8 [r+FIRST], %hA; st.param.b8 [r+SECOND], %hB; ret; }

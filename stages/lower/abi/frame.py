@@ -212,6 +212,36 @@ def stack_move(b: Builder, reg: Reg, where: Mem, load: bool) -> None:
         b.emit(f"STL{size}", (), (where, reg))
 
 
+def _store_result(b: Builder, p: PtxParam, base: Reg, at: int) -> None:
+    """Store a result in the caller's memory: no byte behind its end, and nothing wider than its alignment, which is all
+    that another compiler's caller keeps (measured)."""
+    widest = min(4, p.align)
+    left = p.size
+    for reg in _value_of(b, p):
+        if widest == 4 and left >= 4 * reg.width:
+            stack_move(b, reg, Mem("M", base, None, at), load=False)
+        else:
+            for word in range(reg.width):
+                held = reg._replace(sub=reg.sub + word, width=1)
+                _store_bytes(b, held, Mem("M", base, None, at + 4 * word), widest, min(4, left - 4 * word))
+        at += 4 * reg.width
+        left -= 4 * reg.width
+
+
+def _store_bytes(b: Builder, word: Reg, where: Mem, widest: int, count: int) -> None:
+    """Store the first ``count`` bytes of a word by pieces of at most ``widest`` bytes."""
+    done = 0
+    while done < count:
+        n = next(n for n in (4, 2, 1) if n <= widest and not done % n and done + n <= count)
+        part = word
+        if done:
+            part = b.r()
+            b.emit("SHF.R.U32.HI", part, (RZ, Imm("I", 8 * done), word))
+        op = {4: "STL", 2: "STL.U16", 1: "STL.U8"}[n]
+        b.emit(op, (), (where._replace(offset=where.offset + done), part))
+        done += n
+
+
 def check_param(b: Builder, p: PtxParam) -> None:
     if p.type in ("texref", "samplerref", "surfref"):
         raise CompileError(f"Function parameter '{p.name}' of type '.{p.type}' not supported by orias", b.line)
@@ -242,9 +272,8 @@ def end_function(b: Builder) -> None:
         at = 0
         for p in f.rets:
             at = align_up(at, max(4, p.align))
-            for reg in _value_of(b, p):
-                stack_move(b, reg, Mem("M", b.cache["ret_pointer"], None, at), load=False)
-                at += 4 * reg.width
+            _store_result(b, p, b.cache["ret_pointer"], at)
+            at += 4 * words_of(p)
     else:
         for p, (at, _) in zip(f.rets, assign(f.rets)[0], strict=True):
             for reg in _value_of(b, p):
