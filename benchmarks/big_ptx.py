@@ -1,10 +1,10 @@
-"""A large module made by rule: matrix products over shared memory, as template libraries unroll them.
+"""A large generated module: matrix products over shared memory, as template libraries unroll them.
 
     python -m benchmarks.big_ptx > big.ptx          # 11 kernels, about 20,000 lines
 
 Each kernel keeps a 64x64 tile of a warp in 128 accumulators, copies with cp.async, loads fragments by ldmatrix,
-multiplies with mma.sync, and scales, adds and stores the tile under a guard for each pair of elements. It is there to
-be compiled, not to be run.
+multiplies with mma.sync, and scales, adds and stores the tile under a guard for each pair of elements. It is only
+compiled, never run.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _epilogue(out: str) -> Iterator[str]:
 
 
 def big_ptx(arch: str = "sm_80", kernels: int = 11) -> str:
-    """PTX text of the module; a statement stands on a line of its own, as compilers print it."""
+    """PTX text of the module, one statement per line, as compilers print it."""
     lines = [".version 8.0", f".target {arch}", ".address_size 64"]
     for n in range(kernels):
         for part in (_prologue(f"product{n}", arch), _loop(n), _epilogue("f32" if n % 2 else "f16")):

@@ -1,11 +1,11 @@
-"""How fast the code we make may run: estimated cycles per kernel of tests/kernels, beside ptxas's, in one run.
+"""How fast our code may run: estimated cycles per kernel of tests/kernels, against ptxas's, in one run.
 
     python -m benchmarks.code_cycles [--sm 75,80,90,120] [--set main|corpus|...] [--markdown] [NAME ...]
 
-Every launch of a kernel runs in the simulator with its clock (stages/simulate/cycles.py), our cubin and ptxas's.
-``issues``: instructions that warps issue; ``cycles``: those of stall counts and of waiting for scoreboards, every warp
-as if alone. Both are sums over all warps and launches. The same model judges both compilers; its latencies are guesses,
-so only the ratio means anything.
+Every launch of a kernel runs in the simulator with its clock (stages/simulate/cycles.py), with our cubin and ptxas's.
+``issues``: instructions that warps issue; ``cycles``: those of stall counts and of waits for scoreboards, with every
+warp alone on its scheduler. Both are sums over all warps and launches. The same model judges both compilers; its
+latencies are guesses, so only the ratio means anything.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Cost(NamedTuple):
 
 
 def cost(spec: KernelSpec, image: bytes) -> Cost:
-    """What a kernel's launches cost on one cubin. Raises SimError; a wrong result is an error too."""
+    """The cost of a kernel's launches with one cubin. Raises SimError; a wrong result is an error too."""
     from stages.simulate import Device, SimError
 
     issues = cycles = 0
@@ -41,7 +41,7 @@ def cost(spec: KernelSpec, image: bytes) -> Cost:
 
 
 def measure(name: str, sm: str, compiler: str) -> Cost | str:
-    """Compile and run; the reason where that fails."""
+    """Compile and run; returns the reason if that fails."""
     from stages.simulate import ImageError, SimError
 
     spec = run.SETS["all"][name]

@@ -1,4 +1,4 @@
-"""Size of the code we make: instructions and registers per kernel of tests/kernels, beside ptxas's, in one run.
+"""Size of our code: instructions and registers per kernel of tests/kernels, against ptxas's, in one run.
 
 python -m benchmarks.code_size [--arch sm_90] [--opt 3] [--markdown]
 """
@@ -23,7 +23,7 @@ def ptxas_for(arch: str) -> str:
 
 
 def compile_both(ptx: Path, arch: str, opt: int, folder: Path) -> tuple[dict[str, KernelFacts], dict[str, KernelFacts]]:
-    """(ours, ptxas's) facts; empty where the compiler refused or is absent."""
+    """(ours, ptxas's) facts; empty if the compiler refused or is absent."""
     out = []
     for name, command in (("ours", [sys.executable, "-m", "orchestrator"]), ("ptxas", [ptxas_for(arch)])):
         cubin = folder / f"{name}.cubin"

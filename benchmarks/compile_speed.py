@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def best(command: list[str], repeat: int, cwd: Path = ROOT) -> tuple[float, float]:
-    """Least wall time and least processor time of a command in seconds; raises CalledProcessError where it fails."""
+    """Least wall time and least processor time of a command in seconds; raises CalledProcessError if it fails."""
     wall, cpu = [], []
     for _ in range(repeat):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -67,7 +67,7 @@ class Server:
 
 
 def _median(command: list[str], repeat: int, env: dict[str, str], more: Callable[[], float]) -> float | None:
-    """The median processor time of a command; None where it fails."""
+    """The median processor time of a command; None if it fails."""
     spent = []
     for _ in range(repeat):
         before = _children() + more()

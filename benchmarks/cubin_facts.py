@@ -1,4 +1,4 @@
-"""What the benchmarks read out of a cubin: per kernel, instructions before the tail padding and registers."""
+"""Facts that the benchmarks read from a cubin: per kernel, instructions before the tail padding and registers."""
 
 from __future__ import annotations
 

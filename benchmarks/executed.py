@@ -1,16 +1,16 @@
-"""What a GPU executes: any PTX, our cubin beside ptxas's, in one run.
+"""The execution cost on a GPU, estimated: our cubin of any PTX against ptxas's, in one run.
 
     python -m benchmarks.executed FILE.ptx|FILE.cu|FOLDER ... [--sm 80,90,100,120] [--launches 3] [--json FILE]
 
-Launches are made up as co-simulation makes them (those that leave their buffers or never end are dropped), and both
+Launches are generated as for co-simulation (launches that leave their buffers or never end are dropped), and both
 cubins run in the simulator with its clock. A line of the table is a kernel; every column is ours / ptxas's:
 
-``issued``: warp instructions issued. ``lone``: cycles by stalls and scoreboards with every warp as if alone. ``full``:
-cycles for a warp of a full SM, the greatest of: ``lone`` divided among the warps that a scheduler holds, one issue slot
-for each instruction, and for each pipe the sum of its issue intervals (:mod:`ir_format.hazards.classes`). ``waits``:
-issues that waited for a scoreboard for more than 100 cycles, which are those for memory. ``regs``: registers. ``occ``:
-resident warps as registers and shared memory allow. ``local``: accesses to local memory (spills among them). The
-latencies are partly guesses (docs/simulator.md); the same model judges both sides, so only ratios mean anything.
+``issued``: warp instructions issued. ``lone``: cycles by stalls and scoreboards with every warp alone on its scheduler.
+``full``: cycles for a warp of a full SM, the greatest of: ``lone`` divided among the warps of a scheduler, one issue
+slot for each instruction, and for each pipe the sum of its issue intervals (:mod:`ir_format.hazards.classes`).
+``waits``: issues that waited for a scoreboard for more than 100 cycles, thus for memory. ``regs``: registers. ``occ``:
+occupancy, resident warps as registers and shared memory allow. ``local``: accesses to local memory (including spills).
+The latencies are partly guesses (docs/simulator.md); the same model judges both sides, so only ratios mean anything.
 CUDA is compiled by nvcc first.
 """
 
@@ -38,7 +38,7 @@ from stages.check.sides import launched, prepare
 from stages.simulate import Device, SimError
 from tests import oracle
 
-#: A wait that is longer than this many cycles is one for memory (the latencies of other units end below 50).
+#: A wait longer than this many cycles is for memory (the latencies of other units end below 50).
 LONG_WAIT: Final = 100
 SIM_LIMIT: Final = 600_000
 COLUMNS: Final = ("issued", "lone", "full", "waits", "regs", "occ", "local")
@@ -46,7 +46,7 @@ COLUMNS: Final = ("issued", "lone", "full", "waits", "regs", "occ", "local")
 
 @dataclass(slots=True)
 class Cost:
-    """Of one kernel by one compiler, summed over all launches (``regs`` and ``occ`` are of the kernel)."""
+    """The cost of one kernel by one compiler, summed over all launches (``regs`` and ``occ`` are of the kernel)."""
 
     issued: int = 0
     lone: int = 0
@@ -103,7 +103,7 @@ def runnable(cosim: Cosim, name: str, most: int, seconds: float) -> list[Launch]
 
 
 def ptx_of(path: Path, sm: str) -> str:
-    """PTX text; of CUDA by nvcc. Raises RuntimeError."""
+    """PTX text; for CUDA by nvcc. Raises RuntimeError."""
     if path.suffix == ".ptx":
         return path.read_text()
     with tempfile.TemporaryDirectory() as folder:
@@ -115,7 +115,7 @@ def ptx_of(path: Path, sm: str) -> str:
 
 
 def measure(path: Path, sm: str, most: int, seconds: float) -> Iterator[tuple[str, Cost, Cost]]:
-    """Kernels of a file with the cost of ours and of ptxas's. What can't be measured is said on stderr."""
+    """Kernels of a file with the cost of ours and of ptxas's. Failures are reported on stderr."""
     text = ptx_of(path, sm)
     theirs = oracle.compile_ptx(text, sm)
     if isinstance(theirs, oracle.ToolError):
@@ -135,7 +135,7 @@ def measure(path: Path, sm: str, most: int, seconds: float) -> Iterator[tuple[st
 
 
 def ratio(ours: float, theirs: float) -> float:
-    """Ours / theirs; where theirs is 0, as if both had one more."""
+    """Ours / theirs; if theirs is 0, one is added to both."""
     return ours / theirs if theirs else float(ours + 1)
 
 
@@ -157,7 +157,7 @@ def summary(rows: list[tuple[str, Cost, Cost]], sm: str, worst: int) -> str:
 
 
 def files(names: list[str]) -> list[Path]:
-    """Files as they are, and all PTX and CUDA files of folders."""
+    """Files as given, and all PTX and CUDA files of folders."""
     out: list[Path] = []
     for name in names:
         path = Path(name)

@@ -1,4 +1,4 @@
-"""Cost of one stage boundary: pack, unpack and validate, in microseconds an instruction; and a liveness pass.
+"""Cost of one stage boundary: pack, unpack and validate, in microseconds per instruction; and a liveness pass.
 
 python -m benchmarks.ir_speed [--size 100000]
 """
@@ -16,8 +16,8 @@ from ir_format.model import NOT_PT, PT, RZ, Block, Function, Header, Inst, Label
 
 
 def make_unit(size: int) -> Unit:
-    """A unit of ``size`` integer instructions in blocks of a hundred, with branches back and values that live across
-    blocks."""
+    """A unit of ``size`` integer instructions in blocks of a hundred, with branches back and values that are live
+    across blocks."""
     f = Function("k")
     regs = [f.new_vreg("R", 2 if n % 3 == 0 else 1) for n in range(2000)]
     for b in range(max(1, size // 100)):
@@ -39,7 +39,7 @@ def main() -> None:
     ap.add_argument("--size", type=int, default=100_000)
     size = ap.parse_args().size
     unit = make_unit(size)
-    gc.disable()  # as the stages run
+    gc.disable()  # as in the stages
     t0 = time.perf_counter()
     out = io.BytesIO()
     w = wire.Writer(out.write)

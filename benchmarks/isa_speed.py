@@ -1,4 +1,4 @@
-"""Speed of the ISA spec: encoder in instructions a second, decode + print of 10,000 words, import time.
+"""Speed of the ISA spec: encoder in instructions per second, decode + print of 10,000 words, import time.
 
 python -m benchmarks.isa_speed
 """

@@ -2,10 +2,10 @@
 
     python -m benchmarks.linearity [--shapes NAME ...] [--sizes 2000 4000 8000 16000] [--arch sm_90] [--passes 8]
 
-Makes kernels of one shape and growing length (their count of PTX instructions), compiles each in a process of its own,
-and prints per shape the processor seconds and bytes of memory for an instruction, and the exponent of growth of every
-stage: the slope of log(time) over log(length), from the second half of the sizes, where the constant part of small
-kernels counts least. Passes that take a twentieth of the time and grow by more than 1.1 are named. 1 is linear.
+Generates kernels of one shape and growing length (in PTX instructions), compiles each in a separate process, and prints
+per shape the processor seconds and bytes of memory per instruction, and the exponent of growth of every stage: the
+slope of log(time) over log(length), from the second half of the sizes, where the constant part of small kernels counts
+least. Passes that take at least a twentieth of the time and grow by more than 1.1 are named. 1 is linear.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from stages.plumbing.front_end import parse_to_stream
 from stages.plumbing.runner import Flags, Pass, Stage, run_stage
 
 _BAR: Final = 1.1  # exponent
-_SHARE: Final = 0.05  # of a compile's time below which a pass isn't named
+_SHARE: Final = 0.05  # share of a compile's time below which a pass isn't named
 _PATIENCE: Final = 900  # seconds of one compile
 
 _HEAD: Final = """.version 8.5
@@ -48,7 +48,7 @@ def _entry(name: str, body: Iterator[str], values: int = 64) -> Iterator[str]:
 
 
 def _straight(length: int) -> Iterator[str]:
-    """One block in which each operation needs the one before it."""
+    """One block in which each operation depends on the previous one."""
 
     def body() -> Iterator[str]:
         for i in range(length // 2):
@@ -58,7 +58,7 @@ def _straight(length: int) -> Iterator[str]:
 
 
 def _blocks(length: int) -> Iterator[str]:
-    """Small blocks behind branches that depend on the thread."""
+    """Small blocks after branches that depend on the thread."""
 
     def body() -> Iterator[str]:
         for i in range(length // 4):
@@ -69,7 +69,7 @@ def _blocks(length: int) -> Iterator[str]:
 
 
 def _loops(length: int) -> Iterator[str]:
-    """Loops one behind the other, whose trip counts are not known."""
+    """Consecutive loops with unknown trip counts."""
 
     def body() -> Iterator[str]:
         for i in range(length // 6):
@@ -80,7 +80,7 @@ def _loops(length: int) -> Iterator[str]:
 
 
 def _alive(length: int) -> Iterator[str]:
-    """A third of all values are alive at once."""
+    """A third of all values are live at once."""
     count = length // 3
 
     def body() -> Iterator[str]:
@@ -104,7 +104,7 @@ def _kernels(length: int) -> Iterator[str]:
 
 
 def _nested(length: int) -> Iterator[str]:
-    """Conditions inside each other, a tenth of the length deep."""
+    """Nested conditions, a tenth of the length deep."""
     depth = length // 10
 
     def body() -> Iterator[str]:
@@ -117,7 +117,7 @@ def _nested(length: int) -> Iterator[str]:
 
 
 def _labels(length: int) -> Iterator[str]:
-    """One loop of blocks that leave it, with jumps ahead."""
+    """One loop of blocks that leave it by forward jumps."""
 
     def body() -> Iterator[str]:
         yield "AGAIN:"
@@ -152,7 +152,7 @@ class _Clock:
         self.times: dict[str, float] = {}
 
     def timed(self, name: str, work: Callable[..., object]) -> Callable[..., object]:
-        """``work``, whose time is added to ``name``'s."""
+        """``work`` with its time added to ``name``'s."""
 
         def run(*given: object) -> object:
             began = time.process_time()
@@ -171,7 +171,7 @@ class _Clock:
 
 def measure(shape: str, length: int, arch: str) -> dict[str, float]:
     """Seconds by stage and pass of one compile, and "memory": bytes beyond those of a process that has imported all
-    stages. To be run in a process of its own."""
+    stages. Must run in a separate process."""
     text = make(shape, length, arch).encode()
     clock = _Clock()
     stages = [replace(stage, passes=clock.passes(stage)) for stage in MIDDLE]
@@ -199,7 +199,7 @@ def slope(sizes: Sequence[int], values: Sequence[float]) -> float:
 
 
 def _apart(shape: str, length: int, arch: str) -> dict[str, float] | None:
-    """:func:`measure` in a process of its own; None where it took too long."""
+    """:func:`measure` in a separate process; None if it took too long."""
     command = [sys.executable, "-m", "benchmarks.linearity", "--one", shape, str(length), "--arch", arch]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE)

@@ -1,9 +1,9 @@
-"""Speed of the PTX front end: lines a second on nvcc-like text, memory a line, and ptxas's own parse time beside it.
+"""Speed of the PTX front end: lines per second on nvcc-like text, memory per line, and ptxas's own parse time.
 
     python -m benchmarks.parse_speed [--copies N]
 
-The text is the repository's kernels as nvcc made them, repeated under new names.  Our times are processor time; ptxas
-prints its own, which other work on the machine makes longer.
+The text is the repository's kernels as nvcc made them, repeated under new names. Our times are processor time; ptxas
+prints its own, which other work on the machine lengthens.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Speed of liveness and of register allocation: ``python -m benchmarks.regalloc_speed [instructions]``.
 
-Made-up units of nested loops and branches with about fifty values live. Prints seconds and microseconds an instruction;
-the last line is liveness over 100,000 instructions, whose bar is one second.
+Generated units of nested loops and branches with about fifty live values. Prints seconds and microseconds per
+instruction; the last line is liveness over 100,000 instructions, whose bar is one second.
 """
 
 from __future__ import annotations

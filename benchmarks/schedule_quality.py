@@ -2,11 +2,11 @@
 
     python -m benchmarks.schedule_quality [--sm 80,90,120] [--blocks]
 
-``same``: ptxas's own instructions and registers, block by block, scheduled again by our passes: the scheduler alone.
+``same``: ptxas's own instructions and registers, block by block, rescheduled by our passes: the scheduler alone.
 ``chain``: our whole chain's kernel against ptxas's: selection and allocation count too. ``waits`` counts instructions
-that wait for a scoreboard; the time spent waiting is not in the code; ``with waits`` estimates it from typical
-latencies, one warp alone. Padding behind the last instruction is left out on both sides; blocks are weighed once each,
-loops or not.
+that wait for a scoreboard. The code does not show how long they wait; ``with waits`` estimates it from typical
+latencies, for one warp alone. Padding after the last instruction is left out on both sides; each block counts once,
+in loops or not.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def code_of(cubin: Path) -> dict[str, list[int]]:
 
 
 def lift(words: list[int], sm: int) -> Function | None:
-    """A function with blocks from machine code, padding cut off; None where an instruction is not known."""
+    """A function with blocks from machine code, without padding; None if an instruction is not known."""
     t = isa.target(sm)
     insts: list[Inst] = []
     for n, word in enumerate(words):
@@ -87,7 +87,7 @@ def count(blocks: list[Block], sm: int) -> Cycles:
 
 
 def estimate(block: Block, sm: int) -> int:
-    """Cycles of one pass through a block by one warp alone, every result late by the typical latency of its class."""
+    """Cycles of one execution of a block by one warp alone, with typical latencies for the class of each result."""
     tables = hazards(sm)
     free = [0] * 6
     now = 0
@@ -105,7 +105,7 @@ def estimate(block: Block, sm: int) -> int:
 
 
 def reschedule(f: Function, sm: int) -> None:
-    """Our passes over ptxas's instructions. Its filler NOPs go first."""
+    """Our passes over ptxas's instructions, after its filler NOPs are removed."""
     for b in f.blocks:
         b.insts = [i for i in b.insts if i.op != "NOP" or (i.ctl is not None and i.ctl.wait)]
     unit = Unit("f")

@@ -1,9 +1,9 @@
-"""How fast the simulator runs: warp instructions a second of ptxas's cubins of the 16 kernels, plain and strict, and
-their ratio.
+"""Speed of the simulator: warp instructions per second of ptxas's cubins of the 16 kernels, plain and strict, and their
+ratio.
 
     python -m benchmarks.simulate_speed [--sm 90] [--kernels matmul,softmax]
 
-``ALU``: 20,000 multiply-adds and exclusive ors a thread without memory, what the plain mode's bar is about.
+``ALU``: 20,000 multiply-adds and exclusive ors per thread without memory, to which the plain mode's bar applies.
 ``matmul 256``: 64 blocks of 256 threads, 256 x 256, in seconds. Seconds are processor time; each launch compiles its
 closures, which is most of the time of the small ones.
 """
@@ -108,7 +108,7 @@ def measure(device: Device, launch: Launch, strict: bool) -> tuple[float, int]:
 
 
 def rates(device: Device, launches: list[Launch]) -> tuple[float, float]:
-    """Warp instructions a second, plain and strict: the best of four, taken in turns."""
+    """Warp instructions per second, plain and strict: the best of four runs, taken in turns."""
     best = {False: math.inf, True: math.inf}
     total = 0
     for _ in range(4):

@@ -1,7 +1,7 @@
-"""How a compile is given up."""
+"""How a compile is aborted."""
 
 from __future__ import annotations
 
 
 class Abort(Exception):
-    """Stop with exit code 255; what is to be said has been said or is the message."""
+    """Stop with exit code 255; the diagnostics are printed already, or are the message."""

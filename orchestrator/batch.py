@@ -1,8 +1,8 @@
 """Many files in one call: `orias --batch LIST`, or several PTX files with `--output-dir`.
 
 Each file is compiled by a fork of this process, which has the modules and tables in memory, so one failure touches no
-other file. Files are started by size, largest first; messages come in the order of the list. `--report` writes what
-became of each as JSON. With `--jobserver` each file beside the first waits for a token of make's.
+other file. Files are started by size, largest first; messages come in the order of the list. `--report` writes the
+outcome of each as JSON. With `--jobserver` each file but the first waits for one of make's tokens.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class File(Record):
 
 
 class Running(Record):
-    """A file at work: its place in the list, where its messages go, the token that it holds."""
+    """A file at work: its place in the list, its message stream, and its token."""
 
     index: int
     said: BinaryIO
@@ -184,7 +184,7 @@ class Batch:
             os._exit(FAILED)
 
     def _wait(self, poll: bool) -> None:
-        """Wait for the end of a file; ``poll``: not for long, since a token may come before."""
+        """Wait until a file ends; ``poll``: only briefly, since a token may come first."""
         pid, status = os.waitpid(-1, os.WNOHANG if poll else 0)
         if not pid:
             time.sleep(_WAIT)
@@ -207,7 +207,7 @@ class Batch:
 
 
 def report(files: Sequence[File]) -> str:
-    """What became of each file, as JSON."""
+    """The outcome of each file, as JSON."""
     rows = [
         {
             "input": f.source,

@@ -1,8 +1,8 @@
-"""The client of a resident server (ORIAS_SERVER): it hands its command line, environment, folder and standard streams
-over, and ends as the job ends. It imports next to nothing, since its own start is most of what a small compile takes.
+"""The client of a resident server (ORIAS_SERVER): it sends its command line, environment, folder and standard streams,
+and ends as the job ends. It imports very little, because its own start is most of the time of a small compile.
 
-Everything that is not as it should be (no server, a server of another user, of other code or that dies) ends in
-:func:`through_server` returning, and the caller compiles by itself. docs/speed.md describes the protocol.
+If anything is wrong (no server, a server of another user, of other code, or one that dies), :func:`through_server`
+returns, and the caller compiles by itself. docs/speed.md describes the protocol.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _numbers() -> list[int]:
 
 
 def request(argv: list[str]) -> bytes:
-    """What is sent: after HELLO a literal that the server evaluates as such."""
+    """The request: after HELLO a literal for the server to evaluate as such."""
     mask = os.umask(0o077)
     os.umask(mask)
     import resource

@@ -8,11 +8,11 @@ import os
 import sys
 from pathlib import Path
 
-# Tests start hundreds of processes, and each would compile every module that it imports anew: five times what it costs.
+# Tests start hundreds of processes, and each would compile every module that it imports: five times the cost.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# What tests start finds the folders of this checkout, whatever is installed.
+# Processes started by tests find the folders of this checkout, whatever is installed.
 _ROOT = str(Path(__file__).parents[1])
 if _ROOT not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
     os.environ["PYTHONPATH"] = os.pathsep.join([_ROOT, *filter(None, [os.environ.get("PYTHONPATH", "")])])

@@ -1,11 +1,11 @@
-"""Programs of other people with orias in ptxas's place: each one that is installed runs, and is counted.
+"""Programs of other people with orias instead of ptxas: each installed one runs, and is counted.
 
     python -m tests.dropin [--install FOLDER] [--only WORD ...]
 
-Runs `tests/orchestrator/test_programs.py` and `test_drop_in.py`, and prints what each program did: how many runs
-passed, failed, or were skipped, and why. ``--install`` makes a private environment in the folder for each of Triton,
-Warp and TileLang (they are large; several can't share one) and looks for them there. nvcc, CMake, clang and GCC are
-those of the machine.
+Runs `tests/orchestrator/test_programs.py` and `test_drop_in.py`, and prints for each program how many runs passed,
+failed, or were skipped, and why. ``--install`` makes a private environment in the folder for each of Triton, Warp and
+TileLang (they are large; several cannot share one) and looks for them there. nvcc, CMake, clang and GCC are the
+machine's.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent / "orchestrator"
-#: What is installed for each Python program.
+#: The packages to install for each Python program.
 NEEDS = {"triton": ["triton"], "warp": ["warp-lang"], "tilelang": ["tilelang"]}
 
 
 class Counts:
-    """A pytest plugin that counts by program: the word behind `test_`."""
+    """A pytest plugin that counts by program: the part of the test's name after `test_`."""
 
     def __init__(self) -> None:
         self.outcomes: dict[str, Counter[str]] = defaultdict(Counter)
@@ -43,7 +43,7 @@ class Counts:
 
 
 def install(folder: Path) -> list[Path]:
-    """An environment for each Python program; those that are there are kept."""
+    """An environment for each Python program; existing ones are kept."""
     out = []
     for name, packages in NEEDS.items():
         python = folder / name / "bin" / "python"
@@ -55,7 +55,7 @@ def install(folder: Path) -> list[Path]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run; 1 where something failed."""
+    """Run; 1 if something failed."""
     p = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     p.add_argument("--install", type=Path, help="folder for environments with the Python programs")
     p.add_argument("--only", nargs="*", default=[], help="programs")

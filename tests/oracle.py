@@ -1,16 +1,16 @@
 """Find and run NVIDIA's tools as black boxes, for tests only.
 
-The product never needs these programs.  Tests that do are marked ``@pytest.mark.oracle`` and begin with
-``oracle.require("ptxas", "nvdisasm")``, which skips them, with a reason, where a tool is absent.
+The product never needs these programs. Tests that do are marked ``@pytest.mark.oracle`` and begin with
+``oracle.require("ptxas", "nvdisasm")``, which skips them, with a reason, if a tool is absent.
 
 Tools are searched on PATH first, then in the ``nvidia`` wheels of PyPI.  Those wheels came in two layouts:
 ``nvidia/cu13/bin/TOOL`` (one folder for a CUDA major version) and ``nvidia/cuda_nvcc/bin/TOOL`` (one folder
 for a component); both are searched, in sorted order.
 
-A second ptxas, of release 13.5, has the name ``ptxas-13.5`` here (:mod:`tests.second_oracle` installs it in a folder of
-its own); where a test says nothing else, its oracle is the first one.
+A second ptxas, of release 13.5, has the name ``ptxas-13.5`` here (:mod:`tests.second_oracle` installs it in a separate
+folder); unless a test says otherwise, its oracle is the first one.
 
-Results are cached for the life of the process; files live in a temporary folder that is removed at exit.
+Results are cached for the life of the process; files are in a temporary folder that is removed at exit.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ TOOLS = ("ptxas", "nvcc", "nvdisasm", "cuobjdump", "nvlink")
 #: Seconds after which a tool counts as hung.
 TIMEOUT_S = 120.0
 
-#: What :func:`disasm_words` gives for a word that nvdisasm refuses.
+#: The text that :func:`disasm_words` returns for a word that nvdisasm refuses.
 UNDEFINED = ""
 
-#: An instruction word that every SM from 75 on reads as NOP (measured): stands in for refused words.
+#: An instruction word that every SM from 75 on reads as NOP (measured); replaces refused words.
 NOP_WORD = 0x000FC000_00000000_00000000_00007918
 
 #: nvdisasm slows down on long raw files and an error costs a whole call, so batches are bounded.
@@ -60,7 +60,7 @@ class ToolError:
 
 
 class OracleFailure(RuntimeError):
-    """A tool refused input that the caller expected it to take; carries the :class:`ToolError`."""
+    """A tool refused input that the caller expected it to accept; carries the :class:`ToolError`."""
 
     def __init__(self, error: ToolError) -> None:
         super().__init__(str(error))
@@ -86,7 +86,7 @@ def tool_for(arch: int | str) -> str:
 
 @functools.cache
 def find(name: str) -> Path | None:
-    """The path of tool ``name``, or None where it is neither on PATH nor in a wheel."""
+    """The path of tool ``name``, or None if it is neither on PATH nor in a wheel."""
     if "/" in name:  # a tool of another release, by its path
         return Path(name) if os.access(name, os.X_OK) else None
     if name == NEWER:
@@ -103,7 +103,7 @@ def find(name: str) -> Path | None:
 
 
 def cuda_header(name: str) -> Path | None:
-    """A header of the CUDA toolkit, or of its wheels; None where it is absent."""
+    """A header of the CUDA toolkit, or of its wheels; None if it is absent."""
     nvcc = find("nvcc")
     folders = [nvcc.resolve().parents[1]] if nvcc is not None else []
     folders += [f.parent for f in _wheel_folders()]
@@ -116,7 +116,7 @@ def have(name: str) -> bool:
 
 
 def require(*names: str) -> None:
-    """Skip the calling test, naming the missing tools, unless all of ``names`` are here."""
+    """Skip the calling test, naming the missing tools, unless all of ``names`` are available."""
     missing = [name for name in names if not have(name)]
     if missing:
         import pytest
@@ -203,7 +203,7 @@ def _cubin_tool(tool: str, cubin: Path | str, opts: tuple[str, ...]) -> str:
 
 
 def nvdisasm(cubin: Path | str, *opts: str) -> str:
-    """nvdisasm's text for a cubin.  Raises :class:`OracleFailure` where it refuses the file."""
+    """nvdisasm's text for a cubin. Raises :class:`OracleFailure` if it refuses the file."""
     return _cubin_tool("nvdisasm", cubin, opts)
 
 
@@ -236,10 +236,10 @@ def _words_once(words: list[int], binary_sm: str) -> list[str] | ToolError:
 
 
 def _words_batch(words: list[int], binary_sm: str) -> list[str]:
-    """Texts of all words, refused ones replaced by a NOP and asked again until a call succeeds.
+    """Texts of all words; refused ones are replaced by a NOP, and the call is repeated until it succeeds.
 
-    nvdisasm names the addresses of all refused words of a file (measured, 13.5); a zero word it refuses without one.
-    Where neither helps the batch is halved, each word keeping its address by NOPs in front.
+    nvdisasm names the addresses of all refused words of a file (measured, 13.5); it refuses a zero word without an
+    address. If neither helps, the batch is halved; each word keeps its address by NOPs before it.
     """
     todo = list(words)
     bad: set[int] = set()
@@ -260,7 +260,7 @@ def _words_batch(words: list[int], binary_sm: str) -> list[str]:
 
 
 def _find_bad(words: list[int], binary_sm: str) -> int:
-    """The index of one refused word by halving, or -1 where each half alone is accepted."""
+    """The index of one refused word by halving, or -1 if each half alone is accepted."""
     low, high = 0, len(words)
     while high - low > 1:
         middle = (low + high) // 2
@@ -274,7 +274,7 @@ def _find_bad(words: list[int], binary_sm: str) -> int:
 
 
 def disasm_batches(words: list[int], sm: int | str, batch: int) -> list[str]:
-    """As :func:`disasm_words` with ``batch`` words a call, nothing kept for later. Word i stands at address
+    """Like :func:`disasm_words` with ``batch`` words per call, without caching. Word i is at address
     ``16 * (i % batch)``."""
     binary_sm = "SM" + str(sm).removeprefix("sm_")
     return [
@@ -290,9 +290,9 @@ def _disasm_cached(words: tuple[int, ...], sm: str) -> tuple[str, ...]:
 def disasm_words(words: Iterable[int], sm: int | str) -> list[str]:
     """nvdisasm's text of raw 128-bit words (no trailing semicolon), :data:`UNDEFINED` for each it refuses.
 
-    Word i stands at address 16*i (modulo 65536), which a relative branch's text depends on.  ``sm`` is 90, "90a"
-    or "sm_90".  A batch costs 0.2 s, and once more where words are refused.  Raises ValueError for a word out
-    of range and :class:`OracleFailure` where nvdisasm fails for another reason.
+    Word i is at address 16*i (modulo 65536), on which a relative branch's text depends. ``sm`` is 90, "90a" or "sm_90".
+    A batch costs 0.2 s, and the same again if words are refused. Raises ValueError for a word out of range and
+    :class:`OracleFailure` if nvdisasm fails for another reason.
     """
     items = tuple(words)
     for word in items:

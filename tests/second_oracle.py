@@ -1,10 +1,10 @@
-"""Installs the second oracle, ptxas 13.5, beside the first.
+"""Installs the second oracle, ptxas 13.5, next to the first.
 
     python -m tests.second_oracle [FOLDER]
 
-Two versions of one wheel cannot stand in one environment, so this one is unpacked into a folder of its own (default:
-`.tox/ptxas-13.5` in the repository), of which only ptxas stays; what is there already is kept.  Where the registry does
-not have it the tests that need it are skipped, and say so.
+Two versions of one wheel cannot be in one environment, so this one is unpacked into a separate folder (default:
+`.tox/ptxas-13.5` in the repository), of which only ptxas is kept; an existing one is not replaced. If the registry does
+not have it, the tests that need it are skipped and say so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WHEEL = "nvidia-cuda-nvcc==13.5.37"
 
 
 def install(folder: Path) -> bool:
-    """Whether `folder` holds ptxas now."""
+    """Whether `folder` has ptxas now."""
     tool = folder / "ptxas"
     if tool.is_file():
         return True

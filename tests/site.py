@@ -1,4 +1,4 @@
-"""Links of the built site: `python -m tests.site FOLDER` names each that leads to no file or no place in it."""
+"""Checks links of the built site: `python -m tests.site FOLDER` names each link without a target file or place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 
 class _Page(HTMLParser):
-    """The links of a page and the places that it has."""
+    """The links of a page, and the places in it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class _Page(HTMLParser):
 
 
 def broken(folder: Path) -> list[str]:
-    """What leads nowhere, as `page: link`. Links to other sites are left alone."""
+    """Broken links, as `page: link`. Links to other sites are not checked."""
     pages: dict[Path, _Page] = {}
     for path in sorted(folder.rglob("*.html")):
         page = pages[path.resolve()] = _Page()

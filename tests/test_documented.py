@@ -1,9 +1,10 @@
-"""Every command line that README and docs print: run as printed in a scratch folder, or, where it is a synopsis or a
-campaign, checked against the help.
+"""Every command line in README and docs: run as printed in a scratch folder or, if it is a synopsis or a campaign,
+checked against the help.
 
-A command stands in a code span or on an indented line and begins with a name of :data:`TOOLS`. One with `[...]`, `...`,
-capital placeholders or a bar is a synopsis: the program is there and its help knows each option. `python -m` is a
-development command: its module is there and its help knows each option. Installing (`pip`, `tox`) is left to the build.
+A command is in a code span or on an indented line and begins with a name of :data:`TOOLS`. A command with `[...]`,
+`...`, capital placeholders or a bar is a synopsis: the program must exist and its help must know each option. `python
+-m` is a development command: its module must exist and its help must know each option. The build covers installing
+(`pip`, `tox`).
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 TOOLS = ("orias", "python -m ")
-#: What the examples are about; made before in the scratch folder.
+#: Inputs of the examples, created beforehand in the scratch folder.
 SYNOPSIS = re.compile(r"\[-|\[--|\.\.\.|\bFOLDER\b|\bCOMMAND\b|\bNAME\b|\bLEVEL\b|\bOUT\b|\bCUBINS\b")
-#: Exit codes that a printed command may have beside 0: the kernel of the scratch folder is right, two cubins
+#: Exit codes other than 0 that a printed command may have: the kernel of the scratch folder is right, two cubins
 #: differ.
 CODES = {
     "orias docs/examples/typo.ptx -arch sm_90 --explain": (255,),
@@ -36,7 +37,7 @@ CODES = {
 
 
 def printed() -> list[tuple[str, str]]:
-    """(file, command) of each; one that several print is run once."""
+    """(file, command) of each; a command printed several times is run once."""
     out: dict[str, str] = {}
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         text = path.read_text()
@@ -54,7 +55,7 @@ def printed() -> list[tuple[str, str]]:
 
 COMMANDS = printed()
 ORIAS = [c for c in COMMANDS if c[1].startswith("orias")]
-#: A name with options alone (`orias-disasm --exact`) tells of options; -h is a command.
+#: A name followed only by options (`orias-disasm --exact`) describes options; -h is a command.
 SHAPES = [c for c in ORIAS if SYNOPSIS.search(c[1]) or (re.fullmatch(r"orias-\w+( -[\w-]+)+", c[1]))]
 PLAIN = [c for c in ORIAS if c not in SHAPES]
 MODULES = [c for c in COMMANDS if c[1].startswith("python -m ")]

@@ -1,5 +1,5 @@
-"""The programs and files under docs/examples, run as a reader would: with a package of others where that is installed
-(ORIAS_PYTHONS: further Pythons to look into), in the simulator where there is no GPU."""
+"""The programs and files under docs/examples, run as a reader would: with third-party packages if these are installed
+(ORIAS_PYTHONS: further Pythons to search), in the simulator if there is no GPU."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_cupy_kernel() -> None:
 
 
 def test_a_scheduler_in_thirty_lines(tmp_path: Path) -> None:
-    """It stands in the place of ours, and the cubin is right: the judge of schedules finds nothing."""
+    """It replaces our scheduler, and the cubin is right: the judge of schedules finds nothing."""
     need_programs()
     code = (EXAMPLES / "order.py").read_text().splitlines()
     assert len(code) <= 30
@@ -84,7 +84,7 @@ QUAD = """.version 8.0
 
 
 def test_a_regression_hunt(tmp_path: Path) -> None:
-    """Four loads are one where load-vectorize runs: it takes three instructions away."""
+    """load-vectorize makes one load of four: it removes three instructions."""
     (tmp_path / "k.ptx").write_text(QUAD)
     said = run("python", str(EXAMPLES / "regression_hunt.py"), str(tmp_path / "k.ptx"), "sm_90").stdout
     assert re.search(r"^load-vectorize +adds -3 instructions", said, re.M), said
@@ -100,7 +100,7 @@ def test_a_pass_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_the_explained_program_of_the_docs() -> None:
-    """docs/compile.md shows what `--explain` says, word by word; README shows the beginning."""
+    """docs/compile.md shows the output of `--explain` word by word; README shows the beginning."""
     need_programs()
     page = (ROOT / "docs" / "compile.md").read_text()
     (shown,) = re.findall(r"```\n\$ (orias .*?)\n(.*?)```", page, re.S)
@@ -112,7 +112,7 @@ def test_the_explained_program_of_the_docs() -> None:
 
 
 def test_the_hook_of_pre_commit(tmp_path: Path) -> None:
-    """The entry with file names behind it, as pre-commit calls it."""
+    """The entry with file names after it, as pre-commit calls it."""
     text = (ROOT / ".pre-commit-hooks.yaml").read_text()
     entry = shlex.split(re.search(r"entry: (.*)", text)[1])  # type: ignore[index]
     pattern = re.compile(re.search(r"files: (.*)", text)[1])  # type: ignore[index]
@@ -138,7 +138,8 @@ def test_the_action_of_github(tmp_path: Path) -> None:
 
 
 def test_the_configuration_of_compiler_explorer(tmp_path: Path) -> None:
-    """Its programs answer as that asks them: a version, a compile with the options, a listing with lines and words."""
+    """Its programs answer the queries of Compiler Explorer: a version, a compile with the options, a listing with lines
+    and words."""
     need_programs()
     parser = configparser.ConfigParser()
     parser.read_string("[ce]\n" + (EXAMPLES / "compiler-explorer.properties").read_text())
@@ -153,7 +154,7 @@ def test_the_configuration_of_compiler_explorer(tmp_path: Path) -> None:
 
 
 def test_the_image_has_nothing_of_nvidias() -> None:
-    """What the Dockerfile installs is the package and what it depends on; the build itself where Docker runs."""
+    """The Dockerfile installs only the package and its dependencies; the image is built if Docker runs."""
     import tomllib
 
     text = (EXAMPLES / "Dockerfile").read_text()

@@ -1,5 +1,5 @@
-"""The pages of docs/: all are in the site's table of contents, their links lead somewhere, and the API page names what
-the package has. `tox -e docs` builds the site and checks the links of what was built (tests/site.py)."""
+"""The pages of docs/: all are in the site's table of contents, their links have targets, and the API page names what
+the package has. `tox -e docs` builds the site and checks the links of the result (tests/site.py)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _anchors(path: Path) -> set[str]:
 
 
 def test_links_lead_somewhere() -> None:
-    """Links of README and of docs, also to places in a page."""
+    """Links of README and of docs, also to places within a page."""
     lost = []
     for path in [*ROOT.glob("*.md"), *DOCS.glob("*.md")]:
         text = re.sub(r"```.*?```|`[^`\n]*`", "", path.read_text(), flags=re.S)

@@ -1,4 +1,4 @@
-"""A pass of one's own: counts the loads of each kernel and says where they are. It changes nothing."""
+"""A user pass: counts the loads of each kernel and says where they are. It changes nothing."""
 
 from orias.stage import Context, Unit
 

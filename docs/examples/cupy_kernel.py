@@ -1,4 +1,4 @@
-"""A cubin's bytes in CuPy. Where there is no GPU the simulator runs them.
+"""A cubin's bytes in CuPy. Without a GPU the simulator runs them.
 
 python cupy_kernel.py tests/kernels/ptx/sm_90/vadd.ptx
 """

@@ -1,4 +1,4 @@
-"""A Numba kernel to a cubin by hand, and run in the simulator: no GPU is needed."""
+"""A Numba kernel compiled to a cubin by hand, and run in the simulator: no GPU is needed."""
 
 import numpy as np
 from numba import cuda, types

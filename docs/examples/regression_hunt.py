@@ -22,7 +22,7 @@ def measure(ptx: bytes, arch: str, skipped: str = "") -> tuple[int, int]:
 
 
 def hunt(path: str, arch: str) -> list[tuple[str, int, int]]:
-    """Pass, and what it adds to instructions and to registers; the worst first."""
+    """Each pass with the instructions and registers that it adds, the worst first."""
     ptx = Path(path).read_bytes()
     all_of_it = measure(ptx, arch)
     rows = []

@@ -1,5 +1,5 @@
-"""A Triton kernel to a cubin, without a GPU and without ptxas: Triton's own pipeline calls orias in ptxas's place, and
-its PTX is compiled once more through the Python package.
+"""A Triton kernel compiled to a cubin without a GPU and without ptxas: Triton's own pipeline calls orias instead of
+ptxas, and its PTX is compiled again through the Python package.
 
     python triton_kernel.py 90
 """

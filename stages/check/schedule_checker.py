@@ -221,7 +221,7 @@ class _Walk:
             if w:
                 for key in [
                     k for k, v in pending.items() if (v[0] | v[1]) & w and not self._either(k[0], node, stale)
-                ]:  # judged one time: what follows is not reported again
+                ]:  # judged once: what follows is not reported again
                     pw, pr, y, at = pending[key]
                     pw, pr = pw & ~w, pr & ~w
                     if pw | pr:

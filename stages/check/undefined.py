@@ -365,7 +365,7 @@ def undefined_reads(unit: Unit) -> list[Finding]:
 
 
 def surely_undefined(unit: Unit) -> Iterator[Finding]:
-    """Effects that depend on words that nothing defines, each reported one time. Arguments and results of calls may
+    """Effects that depend on words that nothing defines, each reported once. Arguments and results of calls may
     have words of padding."""
     return iter(dict.fromkeys(x for x in undefined_reads(unit) if x.surely and x.op not in ("CALL", "RET")))
 

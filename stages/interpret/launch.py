@@ -267,7 +267,7 @@ def _cluster(extent: tuple[int, ...] | None) -> Dim3:
 
 
 def _stack(code: Code) -> int:
-    """Bytes of local memory per thread: every function one time, more if it can recurse or allocate."""
+    """Bytes of local memory per thread: every function once, more if it can recurse or allocate."""
     total = sum(f.frame for f in code.functions) + 64
     calls = [s.inst for s in code.steps if s.inst.op in ("call", "alloca")]
     direct = {

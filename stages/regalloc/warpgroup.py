@@ -91,7 +91,7 @@ _ALONE: Final = (7520, 7518, 7509, 7510)
 
 
 def _advisories(name: str, notes: list[tuple[int, int]]) -> list[tuple[str, str, int]]:
-    """The insertions by line, then each reason for serialized products one time; of some reasons no more than that."""
+    """The insertions by line, then each reason for serialized products once; of some reasons no more than that."""
     alone = next((code for code in _ALONE if any(n == code for n, _ in notes)), 0)
     if alone:
         notes = [(alone, 0)]

@@ -1,5 +1,5 @@
 """Reuse hints: an operand that the next instruction reads through the same slot stays in the operand cache, so the
-register file is read only one time.
+register file is read only once.
 
 The rule was measured on ptxas 13.0 (sm_75 to sm_120, the test kernels). ptxas sets the hint on 95 of 100 operands for
 which all of this holds: the control word stays with the warp (bit 109); the instruction does not overwrite the

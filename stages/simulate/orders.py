@@ -24,7 +24,7 @@ from stages.simulate.machine import Bundle
 ORDERS: Final = ("far", "back", "parts", "random", "starve")
 #: Consecutive choices of the same warp (each up to 32 control instructions) before another one runs.
 PATIENCE: Final = 8
-#: Choices after which the starved warp runs one time.
+#: Choices after which the starved warp runs once.
 HUNGER: Final = 48
 #: Most instructions that the random order runs at once.
 _FEW: Final = 12

@@ -9,7 +9,7 @@ usual code of a last block.
 Memory is followed in words of four bytes, and in bytes from the first narrower access on. For each unit the last write
 and two reads are kept. That takes a few times the size of the memory, and constant time per access. Local memory,
 constants, and writes of asynchronous copies outside their own instructions are not followed. At most :data:`SHOWN`
-kinds of pairs are reported, each one time.
+kinds of pairs are reported, each once.
 """
 
 from __future__ import annotations

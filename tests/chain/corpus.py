@@ -1,4 +1,4 @@
-"""The kernels that the chain is tested on, compiled once per test run and cached."""
+"""The kernels on which the chain is tested, compiled once per test run and cached."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from orchestrator.api import compile_ptx
 PTX = Path(__file__).resolve().parents[1] / "kernels" / "ptx"
 FULL = ("sm_80", "sm_90", "sm_120")
 PARTIAL = ("sm_75", "sm_86", "sm_89", "sm_100")
-#: nvcc's PTX of the nearest older target serves an SM that has none of its own.
+#: An SM without its own PTX uses nvcc's PTX of the nearest older target.
 PTX_OF = {"sm_86": "sm_80", "sm_89": "sm_80"}
 
 
@@ -44,7 +44,7 @@ def cubin(kernel: str, arch: str, opt: int = 3, maxrregcount: int = 0) -> bytes:
 
 
 def _kept(name: str) -> Path | None:
-    """Where the processes of one parallel test run share a cubin; None outside of such a run."""
+    """Where the processes of one parallel test run share a cubin; None outside such a run."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
     if not run:
         return None

@@ -1,11 +1,11 @@
-"""Mutated streams, cubins and PTX through every stage and tool: nothing but a diagnostic and an exit code may come of
-them.
+"""Mutated streams, cubins and PTX through every stage and tool: the only result allowed is a diagnostic and an exit
+code.
 
     python -m tests.chain.mutate --streams 10000 --cubins 10000 --ptx 20000 [--seed N] [--arch sm_90,sm_75] [--keep
     FOLDER]
 
 Everything runs in one process. A fault is an exception, a hang (20 s of processor time), an internal fault, a failure
-without a word, output beside a failure.
+without a message, output in spite of a failure.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tests.chain.corpus import ptx_path
 
 KERNELS = ("matmul", "softmax", "switch10", "call_twice", "local_array", "divrem64", "half2_ops", "histogram", "trig")
 SECONDS = 20
-#: Where a mutation puts something else: words that stages look at, numbers at the edges.
+#: Replacement values for mutations: words that stages look at, numbers at the edges.
 WORDS = ("", "IADD3", "BRA", "EXIT", "RET", "CALL", "BSSY", "BSYNC", "WARPSYNC", "R", "UR", "P", "UP", "B", "PHI",
     "COPY", "PCOPY", "UNDEF", "FENTRY", "X", "LDG", "STS", "MOV",
          "I", "C", "M", "L", "S", "N", "E", "64", "U32", "SR_TID.X", "SB0", "entry", "func", "helper", "ori", "BRX",
@@ -73,7 +73,7 @@ NUMBERS = (
 
 
 def forge(rng: random.Random, x: Any, donors: list[Any]) -> Any:
-    """One value somewhere inside changed, moved, doubled or dropped."""
+    """One value somewhere inside changed, moved, duplicated or dropped."""
     if isinstance(x, (list, tuple)) and x and rng.random() < 0.9:
         x = list(x)
         i = rng.randrange(len(x))
@@ -105,7 +105,7 @@ def forge(rng: random.Random, x: Any, donors: list[Any]) -> Any:
 
 
 def pieces(x: Any, out: list[Any]) -> list[Any]:
-    """Parts of a record, to be put where others stood."""
+    """Parts of a record, to replace others."""
     if isinstance(x, (list, tuple)):
         if 0 < len(x) < 12:
             out.append(x)
@@ -118,7 +118,7 @@ def pieces(x: Any, out: list[Any]) -> list[Any]:
 
 
 def resealed(data: bytes, rng: random.Random, donors: list[Any]) -> bytes:
-    """The stream with one or two forged values and a true trailer."""
+    """The stream with one or two forged values and a correct trailer."""
     frames = [(tag, msgpack.unpackb(d, use_list=True)[1]) for tag, d in wire.frames(io.BytesIO(data))]
     out = io.BytesIO()
     w = wire.Writer(out.write)
@@ -140,14 +140,14 @@ class Hang(BaseException):
 
 
 def guarded(run: Callable[[], Any]) -> tuple[str, str]:
-    """('', said) or (what is wrong, said)."""
+    """('', messages) or (what is wrong, messages)."""
 
     def late(*_: object) -> None:
         raise Hang
 
     said = io.StringIO()
     signal.signal(signal.SIGPROF, late)
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)  # processor time: other work on the machine makes no hang
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)  # processor time: other work on the machine causes no hang
     try:
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
             code = run()
@@ -197,7 +197,7 @@ def streams(names: tuple[str, ...], archs: tuple[str, ...]) -> Iterator[tuple[st
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run; 1 where something broke."""
+    """Run; 1 if something failed."""
     p = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     p.add_argument("--streams", type=int, default=0, help="mutated streams into each stage, orias-show and orias-check")
     p.add_argument("--cubins", type=int, default=0, help="mutated cubins into orias-check and orias-disasm")

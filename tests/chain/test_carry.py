@@ -1,4 +1,4 @@
-"""The carry flag: every instruction that sets it before every one that takes it, in 32 and 64 bits, against Python
+"""The carry flag: every instruction that sets it before every one that reads it, in 32 and 64 bits, against Python
 integers. The flag is the adder's carry."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests import oracle
 
 SETS = ("add.cc", "sub.cc", "mad.lo.cc", "mad.hi.cc")
 TAKES = ("addc", "subc", "madc.lo", "madc.hi")
-#: Between the two: nothing, a taker that sets it again, a branch, a setter under a guard, twice the same flag.
+#: Between the two: nothing, a reader that sets it again, a branch, a setter under a guard, twice the same flag.
 BETWEEN = ("", "addc.cc", "subc.cc", "branch", "guard", "twice")
 Row = tuple[str, str, str]
 ROWS: tuple[Row, ...] = tuple((s, b, t) for s in SETS for b in BETWEEN for t in TAKES)
@@ -125,7 +125,7 @@ def test_the_interpreter(bits: int) -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize(("bits", "arch"), [(32, "75"), (32, "90"), (64, "80"), (64, "120")])
 def test_ptxas(bits: int, arch: str) -> None:
-    """What the reading rests on."""
+    """ptxas's code, on which this reading of the manual is based."""
     oracle.require("ptxas")
     made = oracle.compile_ptx(_text(bits), arch)
     assert not isinstance(made, oracle.ToolError), made

@@ -104,7 +104,7 @@ def test_save_temps_and_start_from(tmp_path: Path) -> None:
     assert stopped.read_bytes() == kept[3].read_bytes()
 
 
-# A stage written with msgpack alone: it reverses the numbering of virtual registers and imports nothing of ours.
+# A stage written with only msgpack: it reverses the numbering of virtual registers and imports nothing of ours.
 FOREIGN = r"""
 import sys, zlib, msgpack
 data = sys.stdin.buffer.read()

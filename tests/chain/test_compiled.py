@@ -1,4 +1,4 @@
-"""The option to compile hot modules: what mypyc makes of them writes the same bytes."""
+"""The option to compile hot modules: the modules that mypyc compiles write the same bytes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Values of forms that are rarely written: variables in bodies, families of variables, sums as operands, aliases,
-narrow floats from f16x2, scales in braces."""
+"""Values of rare forms: variables in bodies, families of variables, sums as operands, aliases, narrow floats from
+f16x2, scales in braces."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run(
 @pytest.mark.parametrize("level", [0, 3])
 @pytest.mark.parametrize("arch", ARCHS)
 def test_variables_of_a_body(arch: str, level: int) -> None:
-    """Each declaration is a variable of its own, with its value and its address."""
+    """Each declaration is a separate variable, with its own value and address."""
     body = """
 .global .u32 g = 5; .const .u32 c[2] = {7, 8}; .global .u64 at = generic(g);
 { .global .u32 g = 6; ld.global.u32 %r1, [g]; }
@@ -112,7 +112,7 @@ add.u32 %v, %v, 5; st.param.u32 [r], %v; ret; }
 
 @pytest.mark.parametrize("arch", ARCHS)
 def test_offsets_beyond_the_field(arch: str) -> None:
-    """Addresses of shared and local memory have 32 bits: what is beyond them is lost."""
+    """Addresses of shared and local memory have 32 bits: higher bits are lost."""
     body = """
 .shared .u32 s[4]; .local .u32 l[4]; st.shared.u32 [s+8], 11; st.local.u32 [l+12], 12; mov.u32 %r9, s;
 ld.shared.u32 %r1, [s+4294967304]; ld.local.u32 %r2, [l+4294967308]; ld.shared.u32 %r3, [%r9+4294967304]; \
@@ -158,7 +158,7 @@ SCALED = {
 
 @pytest.mark.parametrize("kind", SCALED)
 def test_scales_in_braces(kind: str) -> None:
-    """Braces around a scale change nothing: the same code."""
+    """Braces around a scale do not change the code."""
     shape, vector = SCALED[kind]
     load = (
         "ld.global.v4.b32 {%r1, %r2, %r3, %r4}, [%rd2]; ld.global.v4.b32 {%r5, %r6, %r7, %r8}, [%rd2+16]; "
@@ -183,7 +183,7 @@ def test_scales_in_braces(kind: str) -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize("arch", ARCHS)
 def test_ptxas_gives_the_same_sums(arch: str) -> None:
-    """The second opinion on what a sum means: ptxas's own code in the simulator."""
+    """A second source for the meaning of a sum: ptxas's own code in the simulator."""
     oracle.require("ptxas")
     body = (
         "ld.global.u32 %r1, [%rd2]; mad.lo.u32 %r2, %r1+21, %r1+22, %r1+-3; st.global.u32 [%rd1], %r2; "

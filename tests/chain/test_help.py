@@ -1,4 +1,4 @@
-"""Every command line says what it takes, for `-h` and `--help` alike."""
+"""Every command line describes its options, for `-h` and `--help` alike."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Hostile input: cut, flipped and forged streams into every stage, random bytes as PTX. A diagnostic and an exit code,
-never an exception."""
+"""Hostile input: truncated, flipped and forged streams into every stage, random bytes as PTX. The result is a
+diagnostic and an exit code, never an exception."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def forge(rng: random.Random, x: Any, depth: int = 0) -> Any:
 
 
 def resealed(data: bytes, rng: random.Random) -> bytes:
-    """The stream with one forged value and a true trailer."""
+    """The stream with one forged value and a correct trailer."""
     frames = [(tag, msgpack.unpackb(d, use_list=True)[1]) for tag, d in wire.frames(io.BytesIO(data))]
     out = io.BytesIO()
     w = wire.Writer(out.write)
@@ -145,7 +145,7 @@ def test_memory_stays_bounded() -> None:
 
 
 def test_a_sample_of_mutations(capsys: pytest.CaptureFixture[str]) -> None:
-    """The campaign (`python -m tests.chain.mutate`), a little of it."""
+    """A small sample of the campaign (`python -m tests.chain.mutate`)."""
     code = mutate.main(["--streams", "120", "--cubins", "40", "--ptx", "20", "--arch", "sm_90", "--seed", "7"])
     assert code == 0, capsys.readouterr().out
 

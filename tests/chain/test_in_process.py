@@ -1,4 +1,4 @@
-"""The stages in one process make what they make through the bytes, and a broken one is named."""
+"""The stages in one process produce the same as through the bytes, and a crashing one is named."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def apart(data: bytes) -> tuple[int, bytes]:
 
 
 def at_once(data: bytes, stages: tuple[Stage, ...] = MIDDLE) -> tuple[int, bytes, list[str]]:
-    """In one process: (exit code, stream, stages as they were told)."""
+    """In one process: (exit code, stream, the reported stages)."""
     out = io.BytesIO()
     told: list[str] = []
     return in_process.run_in_process(stages, io.BytesIO(data), out, told.append), out.getvalue(), told

@@ -1,5 +1,5 @@
-"""Warp-wide operations under masks in registers, where threads of several masks come to them together: each mask is an
-operation of its own."""
+"""Warp-wide operations under masks in registers, reached by threads with several masks together: each mask is a
+separate operation."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def text(sm: int) -> str:
 
 
 def data(seed: int) -> Arr:
-    """Groups of one thread to a whole warp; values of few kinds."""
+    """Groups of one thread to a whole warp; few different values."""
     rng = np.random.default_rng(seed)
     values = rng.integers(-8, 12, (64, 2)).astype(np.int32).view(np.uint32)
     values[:, 0] = rng.integers(0, (1, 2, 4)[seed % 3], 64)
@@ -62,7 +62,7 @@ def data(seed: int) -> Arr:
 
 
 def wanted(values: Arr, sm: int) -> Arr:
-    """What the manual says."""
+    """The results by the manual."""
     out = np.zeros((64, 16), np.uint32)
     for i in range(64):
         warp = i // 32 * 32
@@ -115,7 +115,7 @@ def test_ours(sm: int, level: int) -> None:
 @pytest.mark.parametrize("level", [0, 3])
 @pytest.mark.parametrize("sm", [75, 80, 90, 120])
 def test_ptxas(sm: int, level: int) -> None:
-    """The simulator on ptxas's ways to do it: BRA.DIV under a guard, WARPSYNC.EXCLUSIVE and .COLLECTIVE."""
+    """The simulator on ptxas's implementations: BRA.DIV under a guard, WARPSYNC.EXCLUSIVE and .COLLECTIVE."""
     oracle.require("ptxas")
     made = oracle.compile_ptx(text(sm), str(sm), f"-O{level}")
     assert not isinstance(made, oracle.ToolError)

@@ -1,5 +1,5 @@
-"""What threads tell each other through memory: exchanges between the lanes of a warp, flags that are waited for, what
-is read behind an acquire."""
+"""Communication between threads through memory: exchanges between the lanes of a warp, flags that threads wait for,
+reads after an acquire."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ st.global.u32 [%d2+128], %r11;
 @pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize(("level", "strict"), [(0, False), (1, False), (3, False), (3, True)])
 def test_lanes_see_what_was_stored_before_they_met(arch: str, level: int, strict: bool) -> None:
-    """The warp is together all the time, so that no WARPSYNC is needed; the order of memory is."""
+    """The warp is converged all the time, so that no WARPSYNC is needed; the order of memory is."""
     lane = np.arange(32, dtype=np.uint32)
     a = (lane * 2654435761).astype(np.uint32)
     b = (a[lane ^ 8] * np.uint32(3) + a).astype(np.uint32)
@@ -103,7 +103,7 @@ END:
     ],
 )
 def test_a_flag_in_shared_memory_is_read_until_it_is_set(arch: str, store: str, load: str) -> None:
-    """The first warp comes to its loop before the second has stored anything; a load taken out of the loop would never
+    """The first warp enters its loop before the second has stored anything; a load moved out of the loop would never
     see it."""
     zero = "st.shared.u32 [s+256], 0;\nbar.sync 0;\n"
     got = run(arch, zero + FLAG.format(store=store, load=load), np.zeros(64, np.uint32), 64)
@@ -163,4 +163,4 @@ def test_volatile_loads_of_neighbours_stay_apart(arch: str) -> None:
         "%r7;\nadd.u32 %r4, %r4, %r6;\n"
         "st.global.u32 [%d2], %r4;\n"
     )
-    assert sum("LDS" in line for line in lines(arch, body)) == 5  # the one that nobody reads too
+    assert sum("LDS" in line for line in lines(arch, body)) == 5  # including the one that nothing reads

@@ -1,4 +1,4 @@
-"""NVIDIA's tools read our cubins without a complaint, and print every instruction as we meant it."""
+"""NVIDIA's tools read our cubins without a complaint, and print every instruction as intended."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def texts(data: bytes) -> list[tuple[str, bytes]]:
 
 @pytest.mark.parametrize(("arch", "opt"), [*((a, 3) for a in (*FULL, *PARTIAL)), ("sm_90", 0)])
 def test_tools_accept(arch: str, opt: int, tmp_path: Path) -> None:
-    """All kernels in one cubin: a tool takes half a second to start."""
+    """All kernels in one cubin, because a tool takes half a second to start."""
     oracle.require("nvdisasm", "cuobjdump")
     path = tmp_path / "all16.cubin"
     path.write_bytes(cubin("all16", arch, opt))
@@ -35,8 +35,8 @@ def test_tools_accept(arch: str, opt: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("arch", "opt"), [*((a, 3) for a in (*FULL, *PARTIAL)), ("sm_90", 0)])
 def test_every_word_prints_as_meant(arch: str, opt: int) -> None:
-    """nvdisasm's text of each word is what our own printer makes of it: the encoder put down what the scheduler said.
-    All kernels one behind the other: the tool takes half a second to start."""
+    """nvdisasm's text of each word equals our printer's: the encoder wrote what the scheduler said. All kernels in one
+    call, because the tool takes half a second to start."""
     oracle.require("nvdisasm")
     spec = isa.target(arch)
     found = texts(cubin("all16", arch, opt))

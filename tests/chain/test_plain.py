@@ -1,4 +1,4 @@
-"""Plain command lines are read without Typer, and mean what Typer makes of them."""
+"""Plain command lines are read without Typer, with the same meaning."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_too_many_files() -> None:
 
 
 def test_no_typer_in_a_pipe(tmp_path: Path) -> None:
-    """No stage of a pipe imports Typer, and the pipe's cubin is that of `orias`."""
+    """No stage of a pipe imports Typer, and the pipe's cubin equals that of `orias`."""
     data = b""
     for name in ("parse", "lower", "optimize", "regalloc", "schedule", "encode", "elf"):
         argv = {"parse": ["--arch", "sm_90", str(VADD)], "elf": ["-o", str(tmp_path / "k")]}.get(name, [])

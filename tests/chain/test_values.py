@@ -1,7 +1,6 @@
 """The sixteen kernels give the right values: our cubins in the simulator against numpy, several launches each.
 
-Our hazards are judged too: at -O3 the simulator runs in strict mode, where a value that is read too early is the stale
-one.
+Hazards are judged too: at -O3 the simulator runs in strict mode, where a value that is read too early is the stale one.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ def test_other_targets(arch: str) -> None:
 @pytest.mark.parametrize("kernel", ["matmul", "mandelbrot"])
 @pytest.mark.parametrize("arch", FULL)
 def test_with_24_registers(kernel: str, arch: str) -> None:
-    """24 registers force spills in one of them at least; the values stay right."""
+    """24 registers force spills in at least one of them; the values stay right."""
     assert judge(CASES[kernel], cubin(kernel, arch, 3, 24), strict=True) == []
 
 
 def test_a_wrong_cubin_is_noticed() -> None:
-    """The judge is no rubber stamp: another kernel's answer, and one flipped opcode bit, are seen."""
+    """The judge can fail: it detects another kernel's answer, and one flipped opcode bit."""
     import io
 
     from elftools.elf.elffile import ELFFile

@@ -1,5 +1,5 @@
-"""min and max with .xorsign.abs: the sign is that of the product of the operands as they are, constants and negated
-ones too."""
+"""min and max with .xorsign.abs: the sign is that of the product of the operands, also for constants and negated
+ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CONSTANTS = (-1.0, -0.0, 2.0, 0.0)
 
 
 def want(op: str, a: np.ndarray, b: np.ndarray | float) -> np.ndarray:
-    """The PTX manual's: of the absolute values, with the exclusive or of the signs."""
+    """By the PTX manual: min or max of the absolute values, with the exclusive or of the signs."""
     size = (np.minimum if op == "min" else np.maximum)(np.abs(a), np.abs(b))
     return np.asarray(np.where(np.signbit(a) ^ np.signbit(b), -size, size), np.float32)
 

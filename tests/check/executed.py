@@ -3,7 +3,7 @@ them.
 
     python -m tests.check.executed [--sm 90] [--set own,kernels] [--above 1.5] [NAME ...]
 
-The simulator counts them (``Stats.instructions``: an instruction counts one time for each group of a warp that executes
+The simulator counts them (``Stats.instructions``: an instruction counts once for each group of a warp that executes
 it, whatever its guard says). Exit code 1 if ours issues more than ``--above`` times as many as ptxas's.
 """
 

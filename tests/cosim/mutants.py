@@ -2,7 +2,7 @@
 
 Four kinds, planted in the machine code of any compiler: a predicate inverted, an immediate off by one, two registers of
 an instruction exchanged, all accesses to one spill slot sent to another. Launches, interpreter runs and the comparison
-are those of ``orias-check --cosim``, computed one time per kernel.
+are those of ``orias-check --cosim``, computed once per kernel.
 
 A survivor is apart if an argument shows that nothing has changed:
 
@@ -306,7 +306,7 @@ def tracing(index: int, rows: list[Any]) -> Iterator[Any]:
 
 @cache
 def interpreted(text: str, arch: str, seeds: int | None) -> tuple[Cosim, list[tuple[Any, ...]]]:
-    """The launches of a module, interpreted one time for all compilers: (kernel, launch, outcome, compared parts,
+    """The launches of a module, interpreted once for all compilers: (kernel, launch, outcome, compared parts,
     whether loosely, seed)."""
     cosim, runs = Cosim(text, arch, {}, seeds, STEPS), []
     for entry, code in cosim.module.codes.items():
@@ -319,7 +319,7 @@ def interpreted(text: str, arch: str, seeds: int | None) -> tuple[Cosim, list[tu
 
 
 class Bench:
-    """One kernel with its launches, interpreted one time."""
+    """One kernel with its launches, interpreted once."""
 
     def __init__(self, name: str, text: str, arch: str, data: bytes, seeds: int | None = None) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""Two compilations side by side: what is the same, what differs, why it waits."""
+"""Two compilations side by side: what is equal, what differs, and the reasons for waits."""
 
 from __future__ import annotations
 

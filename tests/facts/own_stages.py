@@ -1,7 +1,6 @@
-"""The stages of docs/examples on the kernels of the tests: every rule of their streams, order, schedule and
-convergence.
+"""The stages of docs/examples on the kernels of the tests: the rules of their streams, order, schedule and convergence.
 
-    python -m tests.facts.own_stages [--sm sm_80 ...] [--only vadd ...]
+python -m tests.facts.own_stages [--sm sm_80 ...] [--only vadd ...]
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ ROOT: Final = Path(__file__).parents[2]
 EXAMPLES: Final = ROOT / "docs/examples"
 PTX: Final = ROOT / "tests/kernels/ptx"
 SMS: Final = ("sm_80", "sm_90", "sm_120")
-#: Reads a stream at level `allocated`, gives one at level `scheduled`.
+#: Reads a stream at level `allocated`, returns one at level `scheduled`.
 Scheduler = Callable[[bytes], bytes]
 
 
@@ -56,12 +55,12 @@ def _annotated(data: bytes) -> bytes:
 
 
 def in_cpp(folder: Path) -> Scheduler | None:
-    """The example in C++, built; None where there is no compiler."""
+    """The example in C++, built; None if there is no compiler."""
     return _built(("g++", "clang++"), ("-O1", "-std=c++17"), "control.cpp", folder)
 
 
 def in_rust(folder: Path) -> Scheduler | None:
-    """The example in Rust, built; None where there is no compiler."""
+    """The example in Rust, built; None if there is no compiler."""
     return _built(("rustc",), ("--edition", "2021", "-C", "opt-level=1", "-C", "debuginfo=0"), "control.rs", folder)
 
 
@@ -72,7 +71,7 @@ def in_python(data: bytes) -> bytes:
 
 
 def findings(scheduler: Scheduler, allocated: bytes) -> list[str]:
-    """What the judges say of what a scheduler makes of a stream."""
+    """The judges' findings on a scheduler's output for a stream."""
     made = scheduler(allocated)
     stream = Stream(made)
     found = [*verify(stream), *order(Stream(allocated), stream)]
@@ -82,7 +81,7 @@ def findings(scheduler: Scheduler, allocated: bytes) -> list[str]:
 
 @cache
 def allocated(sm: str, kernel: str) -> bytes:
-    """The stream behind regalloc."""
+    """The stream after regalloc."""
     streams: dict[str, bytes] = {}
     compile_ptx((PTX / sm / f"{kernel}.ptx").read_text(), sm, streams=streams)
     return streams["regalloc"]

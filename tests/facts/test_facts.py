@@ -1,4 +1,4 @@
-"""Facts as data: what the JSON says is what the stages use, and annotated streams compile to the same code."""
+"""Facts as data: the JSON has the facts that the stages use, and annotated streams compile to the same code."""
 
 from __future__ import annotations
 

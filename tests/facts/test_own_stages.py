@@ -1,4 +1,4 @@
-"""Stages of one's own: the examples of docs/own-stage.md, passes among ours, the text form, parts of stages."""
+"""Stages of one's own: the examples of docs/own-stage.md, user passes among ours, the text form, parts of stages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_examples_schedule_the_kernels(tmp_path: Path) -> None:
 
 
 def test_the_example_in_rust_schedules_the_kernels(tmp_path: Path) -> None:
-    """What it writes is what the one in C++ writes, but for its name; where that is not at hand, every judge looks."""
+    """It writes the same as the one in C++, except for its name; if that is not available, every judge checks it."""
     rust, cpp = in_rust(tmp_path), in_cpp(tmp_path)
     if rust is None:
         pytest.skip("no Rust compiler on PATH")
@@ -93,7 +93,7 @@ def test_a_pass_that_breaks_is_blamed(tmp_path: Path, capfd: pytest.CaptureFixtu
     [("optimize", "lower", "dce"), ("regalloc", "optimize", "allocate"), ("schedule", "regalloc", "list-schedule")],
 )
 def test_a_stage_goes_on_where_it_was_stopped(stage: str, before: str, place: str) -> None:
-    """--stop-after and --start-after cut a stage in two; --upto PASS:N is the limit counted from the pass on."""
+    """--stop-after and --start-after split a stage; --upto PASS:N is the limit counted from the pass on."""
     streams: dict[str, bytes] = {}
     compile_ptx((PTX / "sm_90/vadd.ptx").read_text(), "sm_90", streams=streams)
 
@@ -127,7 +127,7 @@ def test_text_is_read_back(tmp_path: Path) -> None:
 
 
 def test_a_cubin_is_scheduled_again(tmp_path: Path) -> None:
-    """Lifted code, of any compiler, goes through `schedule`: the same values, and no finding in the new order."""
+    """Lifted code of any compiler goes through `schedule`: the same values, and no finding in the new order."""
     from stages.check.cli import app as check
     from stages.disasm.cli import app as disasm
     from stages.plumbing.chain import SCHEDULE

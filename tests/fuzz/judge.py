@@ -87,7 +87,7 @@ class Run:
 
 
 class Program:
-    """A PTX module and what its kernels compute by the manual (computed one time)."""
+    """A PTX module and what its kernels compute by the manual (computed once)."""
 
     def __init__(self, text: str, launch: Launch, arch: str = "sm_90") -> None:
         """Raises ParseError."""

@@ -1,4 +1,4 @@
-"""Who dominates whom, against the definition: removing the upper block cuts every way to the lower one."""
+"""Dominators against the definition: removing the dominating block cuts every path to the other one."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_tree_agrees_with_the_definition() -> None:
 
 
 def test_loops_of_a_long_chain_are_found_in_linear_time() -> None:
-    """Each of 12,000 blocks is a loop: to walk up the tree for each took 72 million steps."""
+    """Each of 12,000 blocks is a loop: walking up the tree for each took 72 million steps."""
     count = 12_000
     cfg = _graph([(n, n + 1) if n + 1 < count else () for n in range(count)])
     began = time.process_time()

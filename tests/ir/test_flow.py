@@ -8,8 +8,8 @@ from ir_format.flow import solve
 
 
 def test_positions_that_are_not_in_the_order_stay_as_they_are() -> None:
-    """An unreachable block (2) is not solved, though a reachable one (1) is its user."""
-    signal.alarm(20)  # it went on for ever once
+    """An unreachable block (2) is not solved, though it uses the result of a reachable one (1)."""
+    signal.alarm(20)  # it once ran for ever
     try:
         before, after = solve([0, 1], [(), (0, 2), (1,)], [(1,), (2,), (1,)], [1, 2, 4], None)
     finally:

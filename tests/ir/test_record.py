@@ -1,4 +1,4 @@
-"""Records behave as slotted dataclasses do."""
+"""Records behave like slotted dataclasses."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_slots_hash_and_replace() -> None:
 
 
 def test_the_chain_imports_neither_dataclasses_nor_inspect() -> None:
-    """They cost a fifth of what a small kernel takes."""
+    """They take a fifth of the time of a small kernel."""
     code = (
         "import sys, orchestrator.preload as d; d.import_stages('sm_90'); import stages.parse; "
         "print(sorted({'dataclasses', 'inspect'} & set(sys.modules)))"

@@ -37,7 +37,7 @@ def stream(unit: Unit, level: str) -> bytes:
 
 
 def read(data: bytes) -> Unit:
-    """The unit of a stream; checks everything on the way."""
+    """The unit of a stream; checks everything while reading."""
     level = ""
     unit = None
     for tag, body in wire.records(io.BytesIO(data)):
@@ -95,7 +95,7 @@ def test_truncated_and_flipped_streams_are_refused_or_still_valid() -> None:
 
 
 def test_forged_records_with_a_true_checksum() -> None:
-    """Flip values inside a unit and write a true trailer: the field checks alone must hold."""
+    """Flip values inside a unit and write a correct trailer: the field checks alone must suffice."""
     rng = random.Random(11)
     body = wire.unit_to_wire(random_unit(rng, "allocated"))
     plain = msgpack.unpackb(msgpack.packb(body), use_list=True)

@@ -1,10 +1,10 @@
-"""The whole corpus of a target, compiled and compared: what docs/isa.md reports.
+"""The whole corpus of a target, compiled and compared: the figures of docs/isa.md.
 
     python -m tests.isa.campaign OUT [--sm 75,80,90a] [--keep] [--show 5]
 
 One-operation kernels at -O3 and -O0, every form of the descriptor table at -O0, the tests' PTX files under many
-options; then one line a target: distinct words, wrong, refused, with the list of what is refused. Minutes a target;
-cubins stay in ``OUT/SM``, and ``--keep`` compares those that are there. sm_107a is compiled by ptxas 13.5.
+options. Then one line per target: distinct words, wrong, refused, with the list of refusals. It takes minutes per
+target. Cubins stay in ``OUT/SM``; ``--keep`` compares existing ones. sm_107a is compiled by ptxas 13.5.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""A corpus of one-operation PTX kernels that makes ptxas emit as much of the instruction set as PTX reaches.
+"""A corpus of one-operation PTX kernels that make ptxas emit as much of the instruction set as PTX reaches.
 
     python -m tests.isa.corpus OUT --sm 90 [--opt 3] [--family int,mem]
 
 A line of :data:`tests.isa.corpus_ops.OPS` is ``PTX-opcode  operands``; braces in the opcode expand to all choices. An
-operand letter is a register: h 16 bits, r 32, d 64, f f32, g f64, p predicate, q 128 bits (destinations stand first;
-``:`` ends them); other text is taken as it is. Every operation becomes a few kernels: sources from global memory, the
-last one immediate, the last one a parameter, all parameters; one with an address also becomes a kernel in which the
+operand letter is a register: h 16 bits, r 32, d 64, f f32, g f64, p predicate, q 128 bits (destinations come first;
+``:`` ends them); other text is literal. Every operation becomes a few kernels: sources from global memory, the last one
+immediate, the last one a parameter, all parameters. An operation with an address also becomes a kernel in which the
 address depends on the thread.
 """
 
@@ -25,7 +25,7 @@ TYPES = {"h": "b16", "r": "b32", "d": "b64", "f": "f32", "g": "f64", "p": "pred"
 SIZES = {"h": 2, "r": 4, "d": 8, "f": 4, "g": 8, "p": 4, "q": 16}
 IMMS = {"h": "5", "r": "77", "d": "99", "f": "0f3FC00000", "g": "0d3FF8000000000000", "p": "", "q": ""}
 MODES = ("reg", "imm", "param", "uni")
-#: Mode "tid": what makes every address another one in each thread, so that no uniform register holds it.
+#: Mode "tid": makes every address different in each thread, so that no uniform register can hold it.
 THREAD = (
     ".reg .b32 tx; .reg .b64 tw; mov.u32 tx, %tid.x; shl.b32 tx, tx, 7; cvt.u64.u32 tw, tx;"
     " add.u64 a, a, tw; add.u64 sa, sa, tw; add.u32 s32a, s32a, tx;"
@@ -72,7 +72,7 @@ def _declare(letter: str, name: str) -> str:
 
 
 def kernel(name: str, opcode: str, operands: str, mode: str) -> str | None:
-    """One kernel, or None where the mode does not apply."""
+    """One kernel, or None if the mode does not apply."""
     tokens = operands.split()
     split = tokens.index(":") if ":" in tokens else 1
     dsts, srcs = tokens[:split], [t for t in tokens[split:] if t != ":"]
@@ -185,7 +185,7 @@ def ptx_version(sm: str) -> str:
 def compile_all(
     out: Path, sm: str, opt: str = "3", families: set[str] | None = None, bundle: int = 60
 ) -> tuple[int, int]:
-    """Compile the corpus for one target into ``out``; (kernels taken, kernels refused by ptxas)."""
+    """Compile the corpus for one target into ``out``; (kernels accepted, kernels refused by ptxas)."""
     out.mkdir(parents=True, exist_ok=True)
     ptxas = str(oracle.find(oracle.tool_for(sm)))
     good = bad = 0
@@ -218,7 +218,7 @@ def compile_all(
         hit = {max((i for i, first in enumerate(lines) if first <= w), default=0) for w in wrong}
         named = set(re.findall(r"k\d+_\w+", done.stderr))
         hit |= {i for i, t in enumerate(part) if any(n + "(" in t for n in named)}
-        if not hit and len(part) > 1:  # an error without a place: halve
+        if not hit and len(part) > 1:  # an error without a line: halve
             todo += [(module, part[len(part) // 2 :]), (module, part[: len(part) // 2])]
             continue
         bad += len(hit) or 1

@@ -1,7 +1,7 @@
 """The corpus of bulk copies, tensor-map copies and warpgroup matrix operations: see :mod:`tests.isa.corpus`.
 
-``OPS`` are lines in the corpus's notation, ``RAW`` whole kernels: address lists and accumulators that are read and
-written do not fit the lines.
+``OPS`` are lines in the corpus's notation, ``RAW`` whole kernels: address lists, and accumulators that are both read
+and written, do not fit the lines.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@ spills, bounds checks.
 
     python -m tests.isa.corpus_files OUT [FILE.ptx...] --sm 90a [--short]
 
-Without files: every PTX file of the tests that is for the SM (or the first one of its family) or for none in
-particular; its .target line is replaced. Prints (cubins, refusals).
+Without files: every PTX file of the tests that is for the SM (or the first of its family) or for no particular one; its
+.target line is replaced. Prints (cubins, refusals).
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ OPTIONS = {
     "preserve": ["-c", "-O0", "-preserve-relocs"],
     "suppress": ["-suppress-debug-info", "-g"],
 }
-#: What differs most from the others.
+#: The options that differ most from the others.
 SHORT = ("O3", "g", "c", "spill")
 
 
-#: SMs that have no files of their own, and whose they take.
+#: SMs without their own files, and whose files they use.
 FAMILY = {
     "86": "80",
     "87": "80",

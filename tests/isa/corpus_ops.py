@@ -570,7 +570,7 @@ movmatrix.sync.aligned.m8n8.trans.b16 r r @reg
 
 #: Whole kernels, by family.
 RAW: dict[str, Iterable[str]] = {"tcgen05": TENSOR_MEMORY, **corpus_bulk.RAW, **corpus_texture.RAW, **corpus_tensor.RAW}
-#: What a family's modules need: options behind the target, declarations.
+#: Requirements of a family's modules: options after the target, declarations.
 MODULES: dict[str, tuple[str, str]] = corpus_texture.MODULES
 OPS.update(corpus_bulk.OPS)
 OPS.update(corpus_tensor.OPS)

@@ -3,8 +3,8 @@
     python -m tests.isa.corpus_table OUT --sm 100a [--opt 0]
 
 The instructions are those of :func:`tests.parse.generate.accepted`, many to a kernel; ptxas keeps dead ones at -O0.
-Lines that it refuses are left out and counted. At -O3 each line is a kernel of its own, so only what has an effect
-stays.
+Refused lines are left out and counted. At -O3 each line is a separate kernel, so only instructions with an effect
+remain.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def compile_table(out: Path, sm: str, opt: str = "0", bundle: int = 150, names: 
                 good += len(part)
                 break
             hit = {int(x) - before - 1 for x in re.findall(r"line (\d+)", done.stderr)} & set(range(len(part)))
-            if not hit:  # no line named: halve until the culprit stands alone
+            if not hit:  # no line named: halve until one line is left
                 keep = part[: len(part) // 2]
                 lines[start + bundle : start + bundle] = []
                 if len(part) == 1:
@@ -59,7 +59,7 @@ def compile_table(out: Path, sm: str, opt: str = "0", bundle: int = 150, names: 
 
 
 def _halves(part: list[str], out: Path, sm: str, opt: str, ptxas: str, start: int) -> tuple[int, int]:
-    """One cubin a line: for parts in which ptxas names no line."""
+    """One cubin per line: for parts in which ptxas names no line."""
     good = bad = 0
     for k, line in enumerate(part):
         path = out / "in.ptx"

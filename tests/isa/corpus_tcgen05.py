@@ -1,5 +1,5 @@
-"""Kernels that reach the tensor memory instructions of sm_100a, 103a and 110a, and the instructions that only these and
-later targets have.
+"""Kernels that use the tensor memory instructions of sm_100a, 103a and 110a, and instructions that exist only on these
+and later targets.
 
 An entry is a whole kernel named ``NAME``. Operands come from global memory (``reg``: general registers) or from
 parameters (``uni``: uniform ones).

@@ -107,7 +107,7 @@ wmma.store.d.sync.aligned.{{row,col}}.m8n8k4{{,.global,.shared}}.f64 : [sa] gg r
 
 
 def _once(table: str) -> str:
-    """One kernel an operation: operands from global memory."""
+    """One kernel per operation: operands from global memory."""
     return "\n".join(line + " @reg" for line in table.strip().splitlines())
 
 
@@ -122,7 +122,7 @@ _PACKED = (
     "  {body}\n  ret;\n}}\n"
 )
 
-#: Whole kernels: conversions of pairs of four-bit floats, which live in registers of eight bits.
+#: Whole kernels: conversions of pairs of four-bit floats, which are in registers of eight bits.
 RAW: dict[str, tuple[str, ...]] = {
     "cvt4": tuple(
         _PACKED.format(body=body)

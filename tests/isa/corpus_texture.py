@@ -1,10 +1,10 @@
-"""Texture and surface kernels of the corpus: every geometry, type, level of detail, optional operand, and place where
-the handle can come from.
+"""Texture and surface kernels of the corpus: every geometry, type, level of detail, optional operand, and source of the
+handle.
 
-A *form* is a PTX statement (without semicolon) over fixed register names, and its result registers. The names say what
-they are: ``x0..x3`` float coordinates, ``i0..i2`` integer ones, ``i3`` array index, ``i4`` sample, ``i5..i7`` offsets,
-``u0..u3``/``v0..v3`` gradients, ``l`` level, ``z`` the value to compare with, ``h`` texture or surface, ``s`` sampler,
-``q`` predicate, ``f``/``r``/``d`` results of 32 and 64 bits (``w``: 16 bits).
+A *form* is a PTX statement (without semicolon) over fixed register names, and its result registers. The names:
+``x0..x3`` float coordinates, ``i0..i2`` integer ones, ``i3`` array index, ``i4`` sample, ``i5..i7`` offsets,
+``u0..u3``/``v0..v3`` gradients, ``l`` level, ``z`` the comparison value, ``h`` texture or surface, ``s`` sampler, ``q``
+predicate, ``f``/``r``/``d`` results of 32 and 64 bits (``w``: 16 bits).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-#: geometry -> coordinates without array index and sample, registers that PTX wants in the vector, offsets (0: none)
+#: geometry -> coordinates without array index and sample, registers that PTX requires in the vector, offsets (0: none)
 GEOMETRIES = {
     "1d": (1, 1, 1), "2d": (2, 2, 2), "3d": (3, 4, 4), "a1d": (1, 2, 1), "a2d": (2, 4, 2), "cube": (3, 4, 0),
     "acube": (3, 4, 0), "2dms": (2, 4, 2),
@@ -36,7 +36,7 @@ SAMPLER_QUERIES = ("filter_mode", "addr_mode_0", "addr_mode_1", "addr_mode_2", "
 SURFACE_QUERIES = ("width", "height", "depth", "channel_data_type", "channel_order", "array_size", "memory_layout")
 
 
-#: operation of sured -> its types, with b for sured.b, p for sured.p in front
+#: operation of sured -> its types, prefixed with b for sured.b, p for sured.p
 REDUCTIONS = {
     "add": "b.u32 b.s32 b.u64 p.b32", "min": "b.u32 b.s32 b.u64 b.s64 p.b32 p.b64",
     "max": "b.u32 b.s32 b.u64 b.s64 p.b32 p.b64", "and": "b.b32 p.b32",
@@ -81,7 +81,7 @@ def gradient(geometry: str, name: str) -> str:
 
 
 def textures(independent: bool) -> Iterator[Form]:
-    """tex in every form that ptxas takes."""
+    """tex in every form that ptxas accepts."""
     handle = "h, s" if independent else "h"
     for geometry, (_, _, offset) in GEOMETRIES.items():
         many = geometry.endswith("ms")
@@ -116,7 +116,7 @@ def textures(independent: bool) -> Iterator[Form]:
                             text += f", {gradient(geometry, 'u')}, {gradient(geometry, 'v')}"
                         text += (f", {offsets(geometry)}" if with_offset else "") + (", z" if compare else "")
                         yield Form(text, (*regs, "q") if flag else regs)
-    for keep in range(1, 15):  # results that nobody reads
+    for keep in range(1, 15):  # results that nothing reads
         regs = tuple(f"f{k}" for k in range(4) if keep >> k & 1)
         for head in ("tex.2d.v4.f32.f32", "tex.2d.v4.f32.s32", "tld4.r.2d.v4.f32.f32"):
             yield Form(f"{head} {{f0, f1, f2, f3}}, [{handle}, {coordinates('2d', head[-3:])}]", regs)
@@ -193,7 +193,7 @@ REGISTERS = (
 )  # fmt: skip
 _NAME = re.compile(r"(?<![.\w])(?:[xiuvfrdw]\d|[lzhs])\b")
 
-#: where the handle comes from: a parameter, memory, or names of the module
+#: the source of the handle: a parameter, memory, or names of the module
 HANDLES = ("param", "memory", "direct")
 
 
@@ -258,7 +258,7 @@ def kernels(family: str) -> Iterator[str]:
 
 
 class Bodies:
-    """The kernels of a family, made when they are asked for."""
+    """The kernels of a family, made on demand."""
 
     def __init__(self, family: str) -> None:
         self.family = family

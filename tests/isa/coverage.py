@@ -51,12 +51,12 @@ class Report:
 
 
 def spaces(text: str) -> str:
-    """One blank where nvdisasm pads."""
+    """The text with one blank where nvdisasm pads."""
     return re.sub(r"\s+", " ", text).rstrip()
 
 
 def fault(target: Target, word: int, pc: int, text: str) -> str:
-    """What is wrong with our reading of a word that nvdisasm prints as ``text`` ('' = refuses): '' when nothing is.
+    """What is wrong with our reading of a word that nvdisasm prints as ``text`` ('' = refuses): '' if nothing is.
     Refusals are not wrong."""
     found = target.decode_plan(word, pc)
     if isinstance(found, Refusal):

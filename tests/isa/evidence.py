@@ -1,11 +1,10 @@
-"""Which rows ptxas has been seen to use: makes ``ir_format/isa/rows/seen.py`` from cubins of the corpus.
+"""Which rows ptxas has been seen to use: generates ``ir_format/isa/rows/seen.py`` from cubins of the corpus.
 
     python -m tests.isa.evidence FOLDER_OR_CUBIN... [--fresh]     adds what the cubins hold to the table
     python -m tests.isa.evidence --show IMAD [--sm 90]            rows of a mnemonic with where they come from
     python -m tests.isa.evidence --unseen                         rows that no cubin has shown, by file
 
-A word counts when the decoder takes it, and its bits come back from the encoder; ``tests.isa.coverage`` compares the
-texts.
+A word counts if the decoder accepts it and the encoder reproduces its bits; ``tests.isa.coverage`` compares the texts.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def by_sm(paths: Iterable[Path]) -> dict[int, list[Path]]:
 
 
 def collect(paths: Iterable[Path], known: dict[str, frozenset[int]]) -> dict[str, frozenset[int]]:
-    """The table with what the cubins show; rows that are no more fall out."""
+    """The table with the cubins' words added; rows that no longer exist are dropped."""
     names = evidence.keys()
     out = {key: known.get(key, frozenset()) for key in names.values()}
     for sm, files in by_sm(paths).items():

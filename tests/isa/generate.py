@@ -2,8 +2,8 @@
 
     python -m tests.isa.generate --sm 90 --count 40 [--op IMAD,LDG] [--seed 1]
 
-Every form of every row gets ``count`` words with random modifiers and operand fields; each that our decoder takes is
-compared with nvdisasm's text.
+Every form of every row gets ``count`` words with random modifiers and operand fields; each word that our decoder
+accepts is compared with nvdisasm's text.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tests.isa.probe import BATCH, texts
 CTL = 0x7E0 << 105 | 17 << 105  # without bit 109 there are no reuse hints
 ALL = (1 << 128) - 1
 REUSE = 15 << 122
-#: Values where printing or a derived name changes: infinities and NaNs of every width, limits of f32 printing, powers
-#: of two, signs.
+#: Values for which printing or a derived name changes: infinities and NaNs of every width, limits of f32 printing,
+#: powers of two, signs.
 IMMEDIATES = (
     0,
     1,
@@ -57,7 +57,7 @@ IMMEDIATES = (
 
 
 def random_plan(form: Form, rng: random.Random) -> Plan | None:
-    """A random defined modifier combination of a form, or None where none was found."""
+    """A random defined modifier combination of a form, or None if none was found."""
     for _ in range(60):
         plan = form.plan_for_word(form.fixvalue | (rng.getrandbits(128) & form.modmask))
         if plan is not None:
@@ -66,7 +66,7 @@ def random_plan(form: Form, rng: random.Random) -> Plan | None:
 
 
 def random_word(form: Form, rng: random.Random, plan: Plan | None = None) -> int | None:
-    """A word of a form (with the modifiers of ``plan``), or None where no defined modifier combination was found."""
+    """A word of a form (with the modifiers of ``plan``), or None if no defined modifier combination was found."""
     plan = plan or random_plan(form, rng)
     if plan is None:
         return None
@@ -92,8 +92,8 @@ def random_word(form: Form, rng: random.Random, plan: Plan | None = None) -> int
 def random_words(
     target: Target, count: int, seed: int, ops: set[str] | None = None, plans: int = 0
 ) -> Iterator[tuple[Form, int]]:
-    """``count`` words of every form of the target, in the order of the tables; with ``plans`` at most so many modifier
-    combinations of a form."""
+    """``count`` words of every form of the target, in the order of the tables; with ``plans`` at most this many
+    modifier combinations of a form."""
     rng = random.Random(seed)
     for op in target.mnemonics():
         if ops and op not in ops:
@@ -120,7 +120,7 @@ def main() -> None:
 
 
 def sweep(sm: str, count: int, seed: int, ops: set[str] | None, show: int) -> int:
-    """Generate, compare and print the differences of one SM by form; how many there were."""
+    """Generate, compare and print the differences of one SM by form; returns their number."""
     target = isa.target(sm)
     pairs = list(random_words(target, count, seed, ops))
     taken = [(f, w) for f, w in pairs if target.decode_plan(w)]

@@ -2,7 +2,7 @@
 
     python -m tests.isa.listings --sm 90 [--hex] [--opt 3,0] [--show 20] [FILE.ptx|FILE.cubin...]
 
-Prints how many listings are textually equal after each run of blanks is made one, and the first differing lines of the
+Prints how many listings are equal after runs of blanks are collapsed, and the first differing lines of the
 others.
 """
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def ptx_files(sm: str) -> list[Path]:
-    """PTX files of the tests that are for this SM or for none in particular."""
+    """PTX files of the tests for this SM or for no particular one."""
     number = sm.rstrip("af")
     return [
         p
@@ -31,7 +31,8 @@ def ptx_files(sm: str) -> list[Path]:
 
 
 def cubins(files: Iterable[Path], sm: str, opts: tuple[str, ...]) -> list[tuple[str, Path]]:
-    """(name, cubin) of the files that ptxas takes for the SM; PTX for another target has its .target line replaced."""
+    """(name, cubin) of the files that ptxas accepts for the SM; PTX for another target has its .target line
+    replaced."""
     out: list[tuple[str, Path]] = []
     for file in files:
         if file.suffix == ".cubin":
@@ -46,7 +47,7 @@ def cubins(files: Iterable[Path], sm: str, opts: tuple[str, ...]) -> list[tuple[
 
 
 def lines(text: str) -> list[str]:
-    """Lines that hold something, each run of blanks made one."""
+    """Nonempty lines, with runs of blanks collapsed."""
     found = (re.sub(r"\s+", " ", line).strip() for line in text.splitlines())
     return [line for line in found if line]
 

@@ -20,7 +20,7 @@ BEGIN, END = "<!-- mnemonics: made by tests/isa/mnemonics.py -->", "<!-- end of 
 
 
 def cell(target: Target, op: str) -> str:
-    """Number of forms of a mnemonic, with ° where ptxas was never seen to write one on this SM."""
+    """Number of forms of a mnemonic, with ° if ptxas was never seen to write one on this SM."""
     rows = target.rows(op)
     if not rows:
         return ""

@@ -18,7 +18,7 @@ BATCH = 16384
 
 
 def texts(words: Iterable[int], sm: int | str, batch: int = BATCH) -> list[str]:
-    """nvdisasm's text of each word, '' where refused. Word i stands at address ``16 * (i % batch)``."""
+    """nvdisasm's text of each word, '' if refused. Word i is at address ``16 * (i % batch)``."""
     return oracle.disasm_batches(list(words), sm, batch)
 
 

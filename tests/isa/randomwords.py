@@ -1,11 +1,11 @@
-"""Damaged and random words: what the decoder takes, nvdisasm must take with the same text.
+"""Damaged and random words: nvdisasm must accept every word that the decoder accepts, with the same text.
 
     python -m tests.isa.randomwords --sm 90 --count 40 [--body 1000] [--random 100000] [--files half,tensor] [--missed]
 
 ``--count`` words of every form get one to three flipped bits; ``--body`` words of every opcode get random operands and
-modifiers; ``--random`` words are uniform. ``--missed`` turns the question round: words that nvdisasm prints without an
-undefined value and our decoder refuses, by mnemonic, where no row writes that text either (else the word is another
-spelling: bits that nvdisasm ignores).
+modifiers; ``--random`` words are uniform. ``--missed`` reverses the question: it lists, by mnemonic, words that
+nvdisasm prints without an undefined value and our decoder refuses, unless some row writes that text (the word is then
+another spelling: bits that nvdisasm ignores).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def flipped_words(target: Target, count: int, seed: int, ops: set[str]) -> Itera
 
 
 def body_words(target: Target, count: int, seed: int, ops: set[str]) -> Iterator[int]:
-    """Random operand and modifier bits behind every known opcode, ``count`` each: few of them are defined, all look
+    """Random operand and modifier bits with every known opcode, ``count`` each: few of them are defined, all look
     alike."""
     rng = random.Random(seed)
     opcodes = sorted({f.opcode for op in target.mnemonics() if not ops or op in ops for f in target.forms(op)})
@@ -63,7 +63,8 @@ def body_words(target: Target, count: int, seed: int, ops: set[str]) -> Iterator
         for _ in range(count):
             word = rng.getrandbits(128) & BODY
             for _ in range(rng.randrange(4)):
-                word &= ~(rng.getrandbits(128) & MODIFIERS)  # fewer ones where a bit more often makes a word undefined
+                # fewer ones if another bit more often makes a word undefined
+                word &= ~(rng.getrandbits(128) & MODIFIERS)
             yield word | opcode | CTL | rng.getrandbits(3) << 122 & rng.getrandbits(128)
 
 
@@ -83,8 +84,8 @@ def written(target: Target, text: str, pc: int) -> bool:
 def compare(
     target: Target, words: list[int], wrong: dict[str, list[str]], missed: dict[str, list[str]] | None = None
 ) -> int:
-    """Number of words that the decoder takes; those that nvdisasm reads otherwise go to ``wrong``, the refused ones
-    that it reads to ``missed``."""
+    """Number of words that the decoder accepts; those that nvdisasm reads differently go to ``wrong``, words that only
+    nvdisasm reads to ``missed``."""
     taken = 0
     for start in range(0, len(words), BATCH):
         part = words[start : start + BATCH]

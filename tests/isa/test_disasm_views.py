@@ -1,5 +1,5 @@
-"""orias-disasm as nvdisasm's users know it: -g, -gi, -gp, -sf, -fun, -cfg and -bbcfg are compared with nvdisasm's text,
--plr by what its columns say. Cubins of both compilers."""
+"""nvdisasm's views in orias-disasm: -g, -gi, -gp, -sf, -fun, -cfg and -bbcfg are compared with nvdisasm's text, -plr by
+the meaning of its columns. Cubins of both compilers."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_graphs(name: str, compiler: str, tmp_path: Path) -> None:
 
 
 def lives(text: str) -> dict[str, dict[str, dict[int, str]]]:
-    """Address -> file -> register -> mark, read off the columns under their numbers."""
+    """Address -> file -> register -> mark, read from the columns under their numbers."""
     out: dict[str, dict[str, dict[int, str]]] = {}
     titles: list[str] = []
     places: list[dict[int, int]] = []
@@ -102,7 +102,7 @@ def lives(text: str) -> dict[str, dict[str, dict[int, str]]]:
 @pytest.mark.parametrize("compiler", ["orias", "ptxas"])
 @pytest.mark.parametrize("name", ["histogram"])
 def test_life_ranges(name: str, compiler: str, tmp_path: Path) -> None:
-    """Every mark of every register, but for R1, the stack pointer, whose end each sees elsewhere."""
+    """Every mark of every register except R1, the stack pointer, whose end the two see in different places."""
     oracle.require("ptxas", "nvdisasm")
     path = tmp_path / "k.cubin"
     path.write_bytes(cubin(name, compiler))
@@ -133,7 +133,7 @@ def test_what_is_no_cubin_is_named(tmp_path: Path) -> None:
 
 
 def test_no_binary_for_a_terminal(tmp_path: Path) -> None:
-    """A stream is written to a pipe, and not to a terminal."""
+    """A stream is written to a pipe, but not to a terminal."""
     path = tmp_path / "k.cubin"
     path.write_bytes(cubin("histogram", "orias"))
     pid, fd = pty.fork()

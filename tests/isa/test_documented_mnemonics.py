@@ -14,7 +14,7 @@ def test_table_is_current() -> None:
 
 
 def test_evidence_names_rows() -> None:
-    """The table of what ptxas was seen to write speaks of rows that exist, on SMs where they do."""
+    """The table of words seen in ptxas's output names only existing rows, on SMs that have them."""
     names = set(evidence.keys().values())
     assert set(evidence.seen()) <= names, "run python -m tests.isa.evidence on the corpus"
     rows = {

@@ -1,5 +1,5 @@
 """Properties of the ISA rows that need no oracle: every row compiles, a decoded word encodes to the same bits, text
-reads back."""
+parses back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ir_format.isa.rowlang import SMS
 from ir_format.model import NOT_PT, PT, RZ, Ctl, Imm, Inst, Label, Mem, Reg, imm
 from tests.isa.generate import random_words
 
-#: One SM of each family, and the words of every form that make 20,000 instructions there.
+#: One SM of each family, and the number of words per form that gives 20,000 instructions.
 COUNT = {75: 38, 80: 36, 90: 28, 100: 34, 120: 34}
 FAMILIES = tuple(COUNT)
 CTL = Ctl(1, 0, 7, 7, 0)
@@ -40,8 +40,8 @@ def test_every_row_compiles(sm: int) -> None:
 
 @pytest.mark.parametrize("sm", FAMILIES)
 def test_round_trip(sm: int) -> None:
-    """decode(encode(x)) == x and parse(print(x)) == x for 8,000 random instructions; nvdisasm's plain text reads back
-    as one of the same text."""
+    """decode(encode(x)) == x and parse(print(x)) == x for 8,000 random instructions; nvdisasm's plain text parses to an
+    instruction with the same text."""
     target = isa.target(sm)
     seen = 0
     rng = random.Random(sm)
@@ -64,7 +64,7 @@ def test_round_trip(sm: int) -> None:
 
 @pytest.mark.parametrize("sm", FAMILIES)
 def test_random_words(sm: int) -> None:
-    """40,000 random words never crash the decoder; what it takes prints, and encodes back. Half of them are damaged
+    """40,000 random words never crash the decoder; accepted words print, and encode back. Half of them are damaged
     words of rows."""
     target = isa.target(sm)
     rng = random.Random(sm)
@@ -89,7 +89,7 @@ def test_random_words(sm: int) -> None:
 
 
 def test_known_words() -> None:
-    """Words that ptxas writes, by hand."""
+    """Words from ptxas, checked by hand."""
     target = isa.target(90)
     nop = Inst("NOP", ctl=Ctl(0, 0, 7, 7, 0))
     assert target.encode(nop) == 0x000FC000000000000000000000007918
@@ -103,9 +103,9 @@ def test_known_words() -> None:
     assert target.decode(bra, 0x40).srcs[1] == Imm("I", 0x100)  # type: ignore[union-attr]
 
 
-def test_notes() -> None:
-    """What nvdisasm's text leaves out stands behind it, by hand: a NaN's payload, which carry, a descriptor, the
-    control word."""
+def test_notes_hold_what_the_text_omits() -> None:
+    """Notes hold what nvdisasm's text omits, checked by hand: a NaN's payload, which carry, a descriptor, the control
+    word."""
     target = isa.target(80)
     ctl = Ctl(4, 1, 2, 7, 0b100001)
     for inst, text in (
@@ -129,7 +129,7 @@ def test_notes() -> None:
 
 
 def test_shared_field() -> None:
-    """Two operands of one field must agree: a barrier and its thread count in one register, a descriptor behind the
+    """Two operands of one field must agree: a barrier and its thread count in one register, a descriptor after the
     uniform base (LDGSTS)."""
     target = isa.target(80)
     good = "BAR.RED.POPC R4, R4, P0"
@@ -140,7 +140,7 @@ def test_shared_field() -> None:
     assert isinstance(copy.srcs[1], Mem) and copy.srcs[1].desc == Reg("UR", 5, 0, 2)
 
 
-def test_complete() -> None:
+def test_omitted_slots_get_their_defaults() -> None:
     """Omitted slots get their defaults."""
     target = isa.target(90)
     assert target.complete("IADD3", (), (reg(0),), (reg(1), reg(2), reg(3))) == (
@@ -155,8 +155,8 @@ def test_complete() -> None:
         target.complete("IADD9", (), (reg(0),), ())
 
 
-def test_refusals() -> None:
-    """What can't be encoded is refused with the instruction's name and the reason."""
+def test_instructions_without_an_encoding_are_refused() -> None:
+    """An instruction that cannot be encoded is refused with its name and the reason."""
     target = isa.target(90)
     for inst in (
         Inst("MOV", (), (reg(300),), (reg(1), Imm("I", 15)), ctl=CTL),

@@ -1,4 +1,4 @@
-"""The rows against nvdisasm and ptxas: small samples; `tests.isa.coverage` and `tests.isa.generate` run the big
+"""The rows against nvdisasm and ptxas: small samples; `tests.isa.coverage` and `tests.isa.generate` run the large
 ones."""
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def test_corpus(sm: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sm", ["75", "80", "90a", "100a", "120a"])
 def test_generated(sm: str) -> None:
-    """Random instructions of every form, and damaged words that the decoder takes, print as nvdisasm prints them."""
+    """Random instructions of every form, and damaged words that the decoder accepts, print as nvdisasm prints them."""
     oracle.require("nvdisasm")
     target = isa.target(sm)
     words = [w for _, w in random_words(target, 4, 7, None, 2)]
@@ -62,7 +62,7 @@ LISTED = [SHAPES / f"{n}.ptx" for n in ("calls", "shared", "print_malloc", "text
 
 @pytest.mark.parametrize("sm", [75, 90, 120])
 def test_listing(sm: int) -> None:
-    """The listing is nvdisasm's, blanks apart; so is the one with words."""
+    """The listing equals nvdisasm's except for blanks; so does the listing with words."""
     oracle.require("ptxas", "nvdisasm")
     found = cubins([*LISTED, KERNELS / f"sm_{sm}" / "switch10.ptx"], str(sm), ("3",))
     assert len(found) >= 4
@@ -88,7 +88,7 @@ RELOCATABLE = """.version 9.0
 
 @pytest.mark.parametrize("sm", [75, 80, 90, 100, 120])
 def test_relocatable(sm: int) -> None:
-    """Relocated operands print as symbols, and an edited line beside them keeps them."""
+    """Relocated operands print as symbols, and an edited line next to them keeps them."""
     oracle.require("ptxas", "nvdisasm")
     path = oracle.compile_ptx(RELOCATABLE.replace("sm_90", f"sm_{sm}"), sm, "-c")
     assert isinstance(path, Path)
@@ -105,7 +105,7 @@ def test_relocatable(sm: int) -> None:
 
 @pytest.mark.parametrize("sm", [75, 80, 90, 100, 120])
 def test_disasm_round_trip(sm: int) -> None:
-    """A cubin's listing, the one with notes and its lifted form give its bytes back."""
+    """A cubin's plain listing, its listing with notes and its lifted form all reproduce its bytes."""
     oracle.require("ptxas")
     for source in (KERNELS / f"sm_{sm}" / "scan.ptx", *LISTED[:3]):
         for _, path in cubins([source], str(sm), ("3",)):
@@ -120,8 +120,8 @@ def test_disasm_round_trip(sm: int) -> None:
 
 @pytest.mark.parametrize("sm", [75, 90, 120])
 def test_edit_in_place(sm: int, tmp_path: Path) -> None:
-    """Text edited and put back through the command line: the edited instructions change, every other byte of the file
-    stays."""
+    """Text edited and written back through the command line: the edited instructions change, every other byte of the
+    file stays."""
     oracle.require("ptxas", "nvdisasm")
     path = oracle.run_ptxas(KERNELS / f"sm_{sm}" / "saxpy.ptx", sm)
     assert isinstance(path, Path)
@@ -150,7 +150,7 @@ def test_edit_in_place(sm: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sm", [80, 120])
 def test_edit_control(sm: int) -> None:
-    """A stall count edited in the notes of a listing: that field of that word changes, nothing else."""
+    """A stall count edited in the notes of a listing: only that field of that word changes."""
     oracle.require("ptxas")
     path = oracle.run_ptxas(KERNELS / f"sm_{sm}" / "saxpy.ptx", sm)
     assert isinstance(path, Path)

@@ -1,5 +1,5 @@
-"""What the decoder takes, nvdisasm takes with the same text: samples of `tests.isa.randomwords` and of the matrix
-products that ptxas writes."""
+"""nvdisasm accepts every word that the decoder accepts, with the same text: samples of `tests.isa.randomwords` and of
+the matrix products that ptxas writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROWS = "convert,floating,half,integer,tensor"
 
 @pytest.mark.parametrize("sm", [75, 80, 89, 90, 100, 103, 110, 120])
 def test_damaged_words(sm: int) -> None:
-    """Arithmetic and matrix words with flipped bits, and random bits behind their opcodes."""
+    """Arithmetic and matrix words with flipped bits, and random bits with their opcodes."""
     oracle.require("nvdisasm")
     target = isa.target(sm)
     ops = mnemonics_of(ROWS)
@@ -32,8 +32,8 @@ def test_damaged_words(sm: int) -> None:
 
 
 def test_missed_words_are_found() -> None:
-    """The comparison is no yes-man: a form without a row (FMNMX.IS_A) is missed; a dead bit, which nvdisasm passes
-    over, makes another spelling only."""
+    """The comparison can fail: a form without a row (FMNMX.IS_A) is missed; a dead bit, which nvdisasm ignores, only
+    makes another spelling."""
     oracle.require("nvdisasm")
     target = isa.target(90)
     missed: dict[str, list[str]] = defaultdict(list)

@@ -63,7 +63,7 @@ WORDS = (
 
 @pytest.mark.parametrize(("sm", "word", "text"), WORDS, ids=[w[2].split(" ")[0] for w in WORDS])
 def test_known_words(sm: int, word: int, text: str) -> None:
-    """Decode, print, read, encode."""
+    """Decode, print, parse, encode."""
     target = isa.target(sm)
     inst = target.decode(word)
     assert isinstance(inst, Inst), inst
@@ -80,7 +80,7 @@ def test_known_words(sm: int, word: int, text: str) -> None:
 
 
 def test_widths() -> None:
-    """Registers of a load: columns times rows of the shape over the warp."""
+    """Registers of a load: columns times rows of the shape, divided over the warp."""
     target = isa.target(100)
     for text, width in (
         ("LDTM.x32 R4, tmem[UR4]", 32),

@@ -1,7 +1,7 @@
 """Launches and expected results of the sixteen main kernels.
 
-``CASES[name].launches(seed)`` gives the launches, ``check(launch, outputs, globals_after)`` the verdict.  Expected
-values follow the PTX that nvcc made (which products are fused was read there, on every SM the same): integers and
+``CASES[name].launches(seed)`` gives the launches, ``check(launch, outputs, globals_after)`` the verdict. Expected
+values follow the PTX that nvcc made (it shows which products are fused, the same on every SM): integers and
 IEEE-rounded operations bit for bit; approximations with the bound of the "Mathematical Functions" appendix of the CUDA
 C++ Programming Guide, called CPG below.
 """
@@ -37,7 +37,7 @@ Generator = np.random.Generator
 
 F32_EPS = 2.0**-24  # half an ulp of a float, relative
 
-#: (blocks, threads, n): more threads than elements, exact fits, tails, nothing to do, one element.
+#: (blocks, threads, n): more threads than elements, exact fits, tails, no work, one element.
 SHAPES_1D = ((1, 32, 0), (1, 32, 1), (2, 32, 45), (3, 128, 300), (1, 64, 64), (2, 40, 77))
 
 
@@ -85,7 +85,7 @@ def _block_sums(x: Array, blocks: int, threads: int) -> Array:
 
 
 def reduce_sum(generator: Generator) -> list[Launch]:
-    """One float: exact where one block adds once or the sums are small integers, else bounded.
+    """One float: exact if one block adds once or the sums are small integers, else bounded.
 
     atom.global.add.f32 flushes subnormal inputs and results (PTX manual, atom); the additions before it do not.
     """
@@ -110,7 +110,7 @@ def reduce_sum(generator: Generator) -> list[Launch]:
         total = exact.ftz(start)
         for part in parts:
             total = exact.ftz(total + part)
-        # The order of the blocks' additions is free: each of them rounds once.
+        # The order of the blocks' additions is free: each of them rounds.
         spread = 0.0
         if blocks > 1 and kind == "normal":
             spread = 2 * blocks * F32_EPS * float(np.abs(parts).sum() + abs(start))
@@ -121,7 +121,7 @@ def reduce_sum(generator: Generator) -> list[Launch]:
 
 
 def _matmul(a: Array, b: Array) -> Array:
-    """Products accumulated by fma in order of k, k padded to a whole tile with zeros as the kernel does."""
+    """Products accumulated by fma in order of k, with k padded to a whole tile with zeros as in the kernel."""
     m, k = a.shape
     n = b.shape[1]
     pad = -k % 16
@@ -201,7 +201,7 @@ def softmax(generator: Generator) -> list[Launch]:
 
 
 def histogram(generator: Generator) -> list[Launch]:
-    """Counts of bytes, added to what the bins held."""
+    """Counts of bytes, added to the bins' contents."""
     launches = []
     for blocks, threads, n, top in (
         (1, 32, 0, 256),

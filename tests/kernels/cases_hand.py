@@ -1,6 +1,6 @@
 """Launches and expected results of the kernels written in PTX: forms that nvcc does not emit.
 
-The same interface as :mod:`tests.kernels.cases`.  Every reference is plain Python on one element, written from the PTX
+The same interface as :mod:`tests.kernels.cases`. Every reference is plain Python on one element, written from the PTX
 manual's description of the instruction.
 """
 
@@ -285,7 +285,7 @@ def _root(x: float, dtype: str, mode: str) -> float:
         with np.errstate(all="ignore"):
             return float(np.sqrt(np.float64(x)))
     value = Fraction(x)
-    scale = 2**2400  # the root keeps far more bits than any format
+    scale = 2**2400  # the root has far more bits than any format
     whole = math.isqrt(value.numerator * scale // value.denominator)
     sticky = 0 if Fraction(whole * whole, scale) == value else 1
     return round_fraction(Fraction(2 * whole + sticky, 2 * math.isqrt(scale)), dtype, mode)
@@ -363,10 +363,10 @@ def ftz_sat(g: Generator) -> list[Launch]:
         want = expected(np.stack(parts, axis=1).astype(np.float32).ravel())
         mask = np.ones(len(want.values), np.bool_)
         for column, value in ((3, x + y), (4, exact.ftz(a * b)), (5, exact.fma(x, y, y))):
-            # Which zero a saturated -0 gives is not said.
+            # The manual does not say which zero a saturated -0 gives.
             mask[column : 15 * n : 15] = ~((value == 0) & np.signbit(value))
         for column, value in ((1, a * b), (2, exact.fma(a, b, a)), (6, a / b)):
-            # Whether a result that rounds up to the smallest normal number is flushed is not said.
+            # The manual does not say whether a result that rounds up to the smallest normal number is flushed.
             mask[column : 15 * n : 15] &= np.abs(value) != np.finfo(np.float32).tiny
         return {"x": x, "y": y}, Expected(want.values, mask=mask)
 
@@ -443,7 +443,7 @@ def func_params(g: Generator) -> list[Launch]:
 
 
 def generic_mem(g: Generator) -> list[Launch]:
-    """The space behind a generic address: 1 shared, 2 local, 4 global."""
+    """The space of a generic address: 1 shared, 2 local, 4 global."""
 
     def body(g: Generator, n: int, threads: int) -> tuple[dict[str, Array], Expected]:
         x = words(g, n)
@@ -457,7 +457,7 @@ def generic_mem(g: Generator) -> list[Launch]:
 
 
 def ordered_mem(g: Generator) -> list[Launch]:
-    """Ordered accesses and atomics: sums that no order changes."""
+    """Ordered accesses and atomics: sums that are the same in every order."""
     launches = []
     for blocks, threads, n in SHAPES_1D:
         x = words(g, n)
@@ -493,7 +493,7 @@ def ordered_mem(g: Generator) -> list[Launch]:
 
 
 def named_bars(g: Generator) -> list[Launch]:
-    """Blocks of 64 threads, all of them at work."""
+    """Blocks of 64 threads, all of them working."""
     launches = []
     for blocks in (1, 2, 3):
         x = words(g, 64 * blocks)

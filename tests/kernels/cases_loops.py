@@ -1,5 +1,5 @@
-"""Launches and expected results of small loops written in PTX as no compiler has unrolled them: what the loop passes do
-shows here."""
+"""Launches and expected results of small loops written in PTX without unrolling by any compiler: they show the work of
+the loop passes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Launches and expected results of hand-written kernels for matrix, asynchronous, cluster and small-float instructions.
 
 The same interface as :mod:`tests.kernels.cases`; fragment layouts are those of the PTX manual's chapter on warp-level
-matrix instructions.  Float products use small integers, so that no order of additions changes a sum.
+matrix instructions. Float products use small integers, so that the order of additions does not change a sum.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def mma_int(g: Generator) -> list[Launch]:
 
 
 def bf16_bits(values: Array) -> Array:
-    """The upper halves of floats that bfloat16 holds exactly."""
+    """The upper halves of floats that bfloat16 represents exactly."""
     return (values.astype(np.float32).view(np.uint32) >> np.uint32(16)).astype(np.uint16)
 
 
@@ -129,7 +129,7 @@ def matrix_stores(g: Generator) -> list[Launch]:
         x = g.integers(0, 2**32, (n, 32, 4), dtype=np.uint32)
         rows = []
         for tile in x:
-            # Register j of all lanes is matrix j, four lanes a row.
+            # Register j of all lanes is matrix j, four lanes per row.
             memory = np.ascontiguousarray(tile.T).view(np.uint16).reshape(4, 8, 8)
             rows.append(memory.copy().view(np.uint32).ravel())
             memory[:2] = memory[2:].transpose(0, 2, 1).copy()
@@ -158,7 +158,7 @@ def async_copy(g: Generator) -> list[Launch]:
 
 
 def shared_barrier(g: Generator) -> list[Launch]:
-    """Three rounds of a = 5 a + a of thread t + 37."""
+    """Three iterations of a = 5 a + a of thread t + 37."""
     launches = []
     for blocks, n in TILES:
         x = g.integers(0, 2**32, (n, 64), dtype=np.uint32)

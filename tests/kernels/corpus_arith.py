@@ -22,7 +22,7 @@ def one_dim(
     wants: dict[str, Expected],
     extra: list[Arg] | None = None,
 ) -> Launch:
-    """A launch of ``NAME(inputs..., outputs..., n, extra...)``; outputs hold a pattern before."""
+    """A launch of ``NAME(inputs..., outputs..., n, extra...)``; outputs contain a pattern before."""
     args: list[Arg] = [inp(key, data) for key, data in inputs.items()]
     for key, want in wants.items():
         args.append(fresh(key, len(want.values) - len(_guard(want)), want.values.dtype.name))

@@ -1,5 +1,5 @@
-"""Arithmetic as the PTX manual defines it, for the references: every result correctly rounded, no x87, no fused
-surprises.  Arrays in, arrays out; scalars work too."""
+"""Arithmetic as the PTX manual defines it, for the references: every result correctly rounded, no x87, no unwanted
+fusion. Arrays in, arrays out; scalars work too."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _fraction_to_f64(value: Fraction, negative_zero: bool) -> float:
 def _fma64_one(a: float, b: float, c: float) -> float:
     if not (np.isfinite(a) and np.isfinite(b) and np.isfinite(c)):
         with np.errstate(all="ignore"):
-            # A finite product that would overflow must not become an infinity beside an infinite addend.
+            # A finite product that would overflow must not become an infinity added to an infinite addend.
             product = np.float64(a) * np.float64(b)
             if np.isfinite(a) and np.isfinite(b):
                 product = np.float64(0.0)
@@ -82,14 +82,14 @@ def ftz(values: Any) -> Array:
 
 
 def max_f32(a: Any, b: Any) -> Array:
-    """max.f32: the other operand where one is NaN, and +0 above -0."""
+    """max.f32: the other operand if one is NaN, and +0 above -0."""
     x, y = np.asarray(a, np.float32), np.asarray(b, np.float32)
     larger = np.where(x > y, x, np.where(y > x, y, np.where(np.signbit(x), y, x)))
     return np.where(np.isnan(x), y, np.where(np.isnan(y), x, larger)).astype(np.float32)
 
 
 def min_f32(a: Any, b: Any) -> Array:
-    """min.f32: the other operand where one is NaN, and -0 below +0."""
+    """min.f32: the other operand if one is NaN, and -0 below +0."""
     return np.asarray(-max_f32(-np.asarray(a, np.float32), -np.asarray(b, np.float32)))
 
 

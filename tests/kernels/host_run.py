@@ -19,7 +19,7 @@ from tests.kernels.model import HERE, Array, Buffer, KernelSpec, Launch
 
 FLAGS = ("-std=c++17", "-O2", "-shared", "-fPIC", "-fno-gnu-unique", "-fwrapv", "-ffp-contract=fast", "-mfma", "-w")
 
-#: Kernels whose data hold zero divisors, which trap on a CPU: their quotients go through a guarded function.
+#: Kernels whose data contain zero divisors, which trap on a CPU: their quotients go through a guarded function.
 GUARDED_DIVISION = frozenset({"divrem64", "div32"})
 
 

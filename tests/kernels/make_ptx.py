@@ -2,9 +2,9 @@
 
     python tests/kernels/make_ptx.py [--check] [NAME ...]
 
-``all16.ptx`` holds all main kernels in one module.  ``--check`` compiles to a temporary folder and reports
-every checked-in file that differs, exit 1.  The output depends on nvcc's version alone (13.0.88 made what is
-checked in); it holds no paths.
+``all16.ptx`` has all main kernels in one module. ``--check`` compiles to a temporary folder and reports every
+checked-in file that differs, exit 1. The output depends only on nvcc's version (13.0.88 made the checked-in files); it
+contains no paths.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def sources(folder: Path = HERE) -> list[Path]:
 
 
 def compile_one(nvcc: Path, source: Path, sm: int, target: Path, include: Path) -> None:
-    """Compile one .cu to PTX; raises SystemExit with nvcc's text where it fails."""
+    """Compile one .cu to PTX; raises SystemExit with nvcc's text if it fails."""
     target.parent.mkdir(parents=True, exist_ok=True)
     command = [str(nvcc), f"-arch=sm_{sm}", "-ptx", "-I", str(include), str(source), "-o", str(target)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -42,7 +42,7 @@ def compile_one(nvcc: Path, source: Path, sm: int, target: Path, include: Path) 
 
 
 def make(folder: Path, out: Path, wanted: set[str], combined: str | None, nvcc: Path) -> list[Path]:
-    """Compile the wanted sources of one folder for every SM; the files written."""
+    """Compile the wanted sources of one folder for every SM; returns the files written."""
     written: list[Path] = []
     with tempfile.TemporaryDirectory() as scratch:
         inputs = [source for source in sources(folder) if not wanted or source.stem in wanted]

@@ -1,12 +1,12 @@
-"""What a kernel launch is, what it must give, and the comparison.
+"""The description of a kernel launch, its expected results, and the comparison.
 
-Every consumer (simulator tests, PTX interpreter tests, the GPU kit) reads the same descriptions.  Nothing of the
-compiler is imported here.
+Every consumer (simulator tests, PTX interpreter tests, the GPU kit) reads the same descriptions. This module imports
+nothing of the compiler.
 
 A consumer of a :class:`Launch`
-  1. gives every :class:`Buffer` memory of its own, filled with ``data`` (also when ``data`` is empty: any valid
+  1. gives every :class:`Buffer` separate memory, filled with ``data`` (also when ``data`` is empty: any valid
      address);
-  2. loads the module afresh (symbols hold their initialisers) and sets the symbols named in ``globals``;
+  2. loads the module afresh (symbols have their initial values) and sets the symbols named in ``globals``;
   3. lays out ``args`` in the parameter space (:func:`pack_params`) and runs ``entry``;
   4. hands the buffers' contents and the symbols of ``expect_globals`` to :func:`check`.
 """
@@ -30,7 +30,7 @@ HERE = Path(__file__).resolve().parent
 #: Mismatches shown for one array before the rest are only counted.
 SHOWN = 4
 
-#: Elements after the end of every output buffer that a kernel must leave alone.
+#: Elements after the end of every output buffer that a kernel must not change.
 GUARD = 4
 
 
@@ -59,7 +59,7 @@ class Expected:
 
     ``mask`` False leaves an element unchecked (unspecified by the PTX manual).  Floats compare by bits, any NaN
     equal to any NaN, unless a bound is given: ``ulp`` counts floats between the result and the correctly rounded
-    one, ``rel`` and ``abs`` bound the difference; an element passes when one of the given bounds holds.
+    one, ``rel`` and ``abs`` bound the difference; an element passes if it meets one of the given bounds.
     ``source`` says where a bound comes from.
     """
 
@@ -218,14 +218,14 @@ def pack_params(args: list[Arg], addresses: Mapping[str, int]) -> tuple[bytes, l
 
 
 def _ordered(values: Array) -> NDArray[Any]:
-    """Floats as Python-sized integers in the order of the reals, both zeros at 0, one step a float."""
+    """Floats as integers in the order of the reals, both zeros at 0, one step per float."""
     bits = values.view(f"i{values.dtype.itemsize}")
     magnitude = (bits & np.array(np.iinfo(bits.dtype).max, bits.dtype)).astype(object)
     return np.asarray(np.where(bits < 0, -magnitude, magnitude), object)
 
 
 def _mismatch(want: Expected, got: Array) -> NDArray[np.bool_]:
-    """True where an element is wrong."""
+    """True for each wrong element."""
     values = want.values
     kind = f"u{values.dtype.itemsize}"
     if values.dtype.kind != "f":
@@ -241,7 +241,7 @@ def _mismatch(want: Expected, got: Array) -> NDArray[np.bool_]:
 
 
 def _within(want: Expected, got: Array) -> NDArray[np.bool_]:
-    """True where a float is inside one of its bounds (guard elements are finite and equal anyway)."""
+    """True for each float inside one of its bounds (guard elements are finite and equal anyway)."""
     values = want.values
     with np.errstate(all="ignore"):
         close = np.zeros(values.shape, np.bool_)
@@ -278,9 +278,9 @@ def compare(name: str, want: Expected, got: Array) -> list[str]:
 
 
 def check(launch: Launch, outputs: Mapping[str, Array], globals_after: Mapping[str, Array] | None = None) -> list[str]:
-    """Everything wrong with a launch's results; empty when all is right.
+    """Everything wrong with a launch's results; empty if all is right.
 
-    ``outputs`` must hold every output buffer (guard included), ``globals_after`` every symbol of
+    ``outputs`` must contain every output buffer (guard included), ``globals_after`` every symbol of
     ``expect_globals``; input buffers may be given too and must be unchanged.
     """
     lines: list[str] = []

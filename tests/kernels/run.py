@@ -1,9 +1,9 @@
-"""Compile test kernels, run them in the simulator and judge the results: a tool, and the helper of the tests.
+"""Compile test kernels, run them in the simulator and judge the results: a tool, and a helper of the tests.
 
     python -m tests.kernels.run [--arch 90] [--with orias|ptxas|both] [--set main|corpus|hand|tensor|all]
                                 [--seed N] [--strict] [--combined] [--option=-O0] [NAME ...]
 
-One line a kernel; exit 1 where anything is wrong.  ``--with both`` runs ptxas's cubin and ours in turn;
+Prints one line per kernel; exit 1 if anything is wrong. ``--with both`` runs ptxas's cubin and ours in turn;
 ``--combined`` takes the main kernels from one cubin of the combined module.
 """
 
@@ -40,7 +40,7 @@ COMPILE_TIMEOUT_S = 120.0
 
 
 def ptx_sm(arch: str) -> int:
-    """The newest SM with checked-in PTX that an arch takes ("86" takes that of sm_80, "90a" that of sm_90)."""
+    """The newest SM with checked-in PTX that an arch accepts ("86" that of sm_80, "90a" that of sm_90)."""
     number = int(arch.rstrip("af"))
     return max(sm for sm in make_ptx.SMS if sm <= number)
 
@@ -57,7 +57,7 @@ def compile_ptxas(ptx: Path, arch: str, options: list[str]) -> bytes | str:
 
 
 def compile_orias(ptx: Path, arch: str, options: list[str]) -> bytes | str:
-    """Our cubin, made by a process of its own, or the error text."""
+    """Our cubin, made by a separate process, or the error text."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.cubin"
         command = [sys.executable, "-m", "orchestrator", str(ptx), "-arch", f"sm_{arch}", *options, "-o", str(out)]
@@ -98,7 +98,7 @@ def run_launch(device: Device | Module, launch: Launch, **options: Any) -> tuple
 
 
 def simulate(image: bytes, launch: Launch, *, strict: bool = False, seed: int = 0) -> list[str]:
-    """Run one launch of a cubin in the simulator; the differences, or the simulator's error as one line."""
+    """Run one launch of a cubin in the simulator; returns the differences, or the simulator's error as one line."""
     from stages.simulate import Device, ImageError, SimError
 
     try:

@@ -21,7 +21,7 @@ FORMATS = {"float16": (11, -24, 15), "float32": (24, -149, 127), "float64": (53,
 
 
 def round_to(value: Fraction, dtype: str) -> float:
-    """Round to nearest even by integer arithmetic alone."""
+    """Round to nearest even by integer arithmetic."""
     precision, low, top = FORMATS[dtype]
     if value == 0:
         return 0.0
@@ -87,7 +87,7 @@ def test_fma_float64(bits: tuple[int, int, int]) -> None:
 
 
 def test_fma_needs_one_rounding() -> None:
-    """Cases where rounding in double first gives another float: the helper must not."""
+    """Cases in which rounding in double first gives another float; the helper must not do that."""
     generator = np.random.default_rng(5)
     different = 0
     for _ in range(3000):
@@ -123,7 +123,7 @@ def test_directed_rounding(numerator: int, denominator: int, shift: int, dtype: 
 
 
 def test_small_floats() -> None:
-    """Encoding and decoding against numpy's half type, and the marks of the formats without one."""
+    """Encoding and decoding against numpy's half type, and known values of formats that numpy lacks."""
     for code in range(1 << 16):
         value = float(np.array(code, np.uint16).view(np.float16))
         if value == value:

@@ -1,4 +1,4 @@
-"""The checked-in PTX: complete, free of paths, accepted by ptxas, and what nvcc makes of the sources today."""
+"""The checked-in PTX is complete, free of paths, accepted by ptxas, and equal to nvcc's output for today's sources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.kernels.model import HERE, combined_ptx
 SPECS = [*cases.CASES.values(), *cases_corpus.CASES.values()]
 HAND = {**cases_hand.CASES, **cases_loops.CASES, **cases_tensor.CASES}
 
-#: nvcc's release that made the files in place.
+#: nvcc's release that made the checked-in files.
 NVCC_RELEASE = "V13.0.88"
 
 
@@ -46,7 +46,7 @@ def test_no_paths() -> None:
 
 
 def test_parameters_match_the_launches() -> None:
-    """Sizes and order of the PTX parameters are those of the launches' arguments."""
+    """Sizes and order of the PTX parameters match the launches' arguments."""
     widths = {"u64": 8, "u32": 4, "f32": 4, "u16": 2, "u8": 1, "s32": 4, "s64": 8, "b64": 8, "b32": 4, "f64": 8}
     for spec in [*SPECS, *HAND.values()]:
         head = spec.ptx(90).read_text().split(".entry", 1)[1].split(")", 1)[0]

@@ -1,4 +1,4 @@
-"""One kernel with every atomic operation, on an address of its own per thread, in global, shared and generic space."""
+"""One kernel with every atomic operation, each thread on its own address, in global, shared and generic space."""
 
 from __future__ import annotations
 

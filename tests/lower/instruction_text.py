@@ -1,9 +1,9 @@
 """Forms that the simulator does not run: the essential instructions of our cubin and of ptxas's, compared as text.
 
-A kernel holds one PTX instruction; its registers are loaded before and stored behind it. Of both cubins the
-instructions whose name matches a pattern are taken, in order, with the numbers of registers left out. That shows the
-opcode, every modifier, kinds and places of operands, offsets and immediates; which value stands in which register is
-shown by the order of the loads only as far as :func:`sources` tells.
+A kernel has one PTX instruction; its registers are loaded before and stored after it. From both cubins the instructions
+whose name matches a pattern are taken, in order, without register numbers. That shows the opcode, every modifier, kinds
+and places of operands, offsets and immediates. Which value is in which register shows only through the order of the
+loads, as far as :func:`sources` tells.
 """
 
 from __future__ import annotations

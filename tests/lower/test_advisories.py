@@ -1,4 +1,4 @@
-"""What is said of warpgroup products and setmaxnreg: texts, lines and reasons beside ptxas's."""
+"""Messages about warpgroup products and setmaxnreg: texts, lines and reasons against ptxas's."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _both(text: str, options: list[str], folder: Path) -> tuple[list[str], list[
 
 @pytest.mark.parametrize("options", [[], ["-c"]], ids=["whole", "object"])
 def test_products(options: list[str], tmp_path: Path) -> None:
-    """Each stage in a kernel of its own: both compilers say the same of it."""
+    """Each stage in a separate kernel: both compilers print the same messages."""
     oracle.require("ptxas")
     text, names = _HEAD, {}
     for n, (name, body) in enumerate(STAGES.items()):
@@ -119,7 +119,7 @@ def test_register_counts(bounds: str, options: list[str], call: str, tmp_path: P
 
 @pytest.mark.parametrize("registers", [20, 60])
 def test_spills_to_shared_memory_are_not_done(registers: int, tmp_path: Path) -> None:
-    """The pragma is named where it would have had an effect, and nowhere else."""
+    """The pragma is reported where it would have had an effect, and nowhere else."""
     loads = "".join(f"ld.volatile.global.u32 %r{k}, [%rd1+{4 * k}];\n" for k in range(registers))
     stores = "".join(f"st.volatile.global.u32 [%rd1+{8 * k}], %r{k};\n" for k in range(registers))
     text = f"""

@@ -1,4 +1,4 @@
-"""Instructions with uniform registers whose PTX operands differ between the threads: values in the simulator beside
+"""Instructions with uniform registers whose PTX operands differ between threads: values in the simulator against
 Python's integers (and ptxas's code, which loops too)."""
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from stages.simulate import Device
 from tests import oracle
 from tests.lower.helpers import insts, lower_text
 
-#: Each thread makes a barrier of its own, in the second layout where it is odd, and asks for the layout; then threads
-#: t and t + 16 complete the phase of barrier t % 16 by their copies.
+#: Each thread makes its own barrier, in the second layout for odd threads, and queries the layout; then threads t and
+#: t + 16 complete the phase of barrier t % 16 by their copies.
 TEXT = """.version 9.3
 .target sm_{target}
 .address_size 64
@@ -57,7 +57,7 @@ def text(target: str) -> str:
 
 def check(target: str, data: np.ndarray, words: bool = True) -> None:
     lanes = np.arange(32)
-    if words:  # what an mbarrier holds is the hardware's matter
+    if words:  # the contents of an mbarrier are up to the hardware
         first = (
             (0x40000000 if target == "80" else 0x100000 << 1) - (lanes + 1) * (1 if target == "80" else 2)
         ) & 0xFFFFFFFF
@@ -97,9 +97,9 @@ def test_barriers_of_ptxas(tmp_path: Path) -> None:
     check("100a", data)
 
 
-def test_handles_that_differ_take_turns() -> None:
-    """A fetch whose handle a thread computes stands under the predicate of the threads with this handle; one whose
-    handle is a parameter does not."""
+def test_fetches_with_divergent_handles_are_serialized() -> None:
+    """A fetch whose handle a thread computes runs under the predicate of the threads with this handle; one whose handle
+    is a parameter does not."""
     ptx = """.version 9.0
 .target sm_100
 .address_size 64

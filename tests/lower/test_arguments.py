@@ -1,5 +1,5 @@
-"""Arguments and results of functions in memory: their address taken, lists without a size, accesses behind their end.
-The PTX interpreter and, where it is at hand, ptxas's cubin say what is right."""
+"""Arguments and results of functions in memory: their address taken, lists without a size, accesses beyond their end.
+The PTX interpreter and, if available, ptxas's cubin give the expected values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests import oracle
 from tests.lower.helpers import lower_text
 
 HEAD = ".version 8.7\n.target SM\n.address_size 64\n"
-#: The address of arguments and results, as LLVM takes it: chosen by a value, moved on by an index, read through .param,
+#: Addresses of arguments and results, as LLVM computes them: selected, offset by an index, read through .param,
 #: .local and generic addresses.
 TAKEN = """
 .func (.param .align 16 .b8 r[32]) pick(.param .b32 a, .param .align 16 .b8 s[48], .param .b64 k,
@@ -171,7 +171,7 @@ def test_values(name: str, sm: str) -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize("name", KERNELS)
 def test_values_of_ptxas(name: str, tmp_path: Path) -> None:
-    """The interpreter and ptxas agree on what such arguments mean."""
+    """The interpreter and ptxas agree on the meaning of such arguments."""
     oracle.require("ptxas")
     path = tmp_path / "k.ptx"
     path.write_text(HEAD.replace("SM", "sm_90") + KERNELS[name])
@@ -197,14 +197,14 @@ def _function(body: str) -> str:
         (
             "ld.param.v4.b32 {%r1, %r2, %r3, %r4}, [s]; st.param.v2.b32 [r], {%r1, %r3};",
             "",
-        ),  # LLVM reads the padding along
+        ),  # LLVM reads the padding too
         ("ld.param.b32 %r1, [s+12]; st.param.b32 [r], %r1;", "s"),
         ("st.param.b32 [r+16], 3;", "r"),
         ("ld.param.b32 %r1, [s+8]; st.param.b32 [r+12], %r1;", ""),
     ],
 )
 def test_accesses_behind_the_end(body: str, warned: str, tmp_path: Path) -> None:
-    """Words behind an argument's end are nothing; an access that lies wholly there is warned of."""
+    """Words beyond an argument's end do not exist; an access that lies completely there gives a warning."""
     path = tmp_path / "f.ptx"
     path.write_text(_function(body))
     done = subprocess.run(
@@ -229,7 +229,7 @@ def test_accesses_behind_the_end(body: str, warned: str, tmp_path: Path) -> None
     ],
 )
 def test_addresses_of_parameters_are_aligned(target: str, align: int, before: int, places: list[int]) -> None:
-    """The place of a parameter is aligned in the bank (expected: ptxas 13.0's records): the copy unit refuses a tensor
+    """A parameter's offset is aligned in the bank (expected: ptxas 13.0's records): the copy unit refuses a tensor
     map that is not at a multiple of 64."""
     params = ", ".join(
         [

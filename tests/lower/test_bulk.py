@@ -35,7 +35,7 @@ def texts(family: str, step: int) -> list[str]:
 
 
 def compiled(text: str, sm: str, level: int = 3) -> bytes | str:
-    """Our cubin, or what the chain said."""
+    """Our cubin, or the chain's diagnostics."""
     try:
         return compile_ptx(_HEAD.format(sm=sm) + text, f"sm_{sm}", {"opt-level": level}, name="t.ptx")
     except ChainError as error:
@@ -53,8 +53,8 @@ def decoded(cubin: bytes, sm: str, tmp: Path) -> list[Inst]:
 
 
 def in_flight_faults(insts: list[Inst]) -> list[str]:
-    """What touches registers of products that no wait has covered, in layout order; written apart from the pass that
-    puts the waits."""
+    """Accesses to registers of products that no wait has covered, in layout order; independent of the pass that inserts
+    waits."""
     faults: list[str] = []
     ended: list[list[tuple[set[int], set[int]]]] = [
         []
@@ -130,8 +130,7 @@ def test_judges_find_nothing(family: str, sm: str, step: int, tmp_path: Path) ->
     ],
 )
 def test_words_and_operands_as_ptxas_has_them(family: str, sm: str, step: int, tmp_path: Path) -> None:
-    """nvdisasm prints every word as we do, at -O3 and -O0, and the instructions of these families are those of
-    ptxas."""
+    """nvdisasm prints every word as we do, at -O3 and -O0, and the instructions of these families equal ptxas's."""
     oracle.require("ptxas", "nvdisasm")
     compared = 0
     for text in texts(family, step):
@@ -205,7 +204,7 @@ def _store(regs: str) -> str:
                 + _MMA % "%f5,%f6,%f7,%f8" + _COMMIT + _WAIT
             + _store("%f5,%f6,%f7,%f8"), 1,
         ),
-        # the accumulators in another order: they have to move, so the first product is waited for
+        # the accumulators in another order: they must move, so the first product is waited for
         (_FENCE + _MMA % "%f1,%f2,%f3,%f4" + _COMMIT + _MMA % "%f4,%f3,%f2,%f1" + _COMMIT + _WAIT
             + _store("%f1,%f2,%f3,%f4"), 2),
         # read without a wait
@@ -213,7 +212,7 @@ def _store(regs: str) -> str:
     ],
 )  # fmt: skip
 def test_accumulators_stay_in_place(body: str, waits: int, tmp_path: Path) -> None:
-    """Products are waited for where, and only where, their registers are touched."""
+    """There is a wait for a product exactly where its registers are touched."""
     got = compile_ptx(kernel(body, "sm_90a"), "sm_90a", {}, name="t.ptx")
     insts = decoded(got, "90a", tmp_path)
     assert in_flight_faults(insts) == []
@@ -224,7 +223,7 @@ def test_accumulators_stay_in_place(body: str, waits: int, tmp_path: Path) -> No
 
 
 def test_the_judge_of_products_sees_faults(tmp_path: Path) -> None:
-    """Without its wait, or with its ARRIVE behind it, a product is reported."""
+    """A product without its wait, or with its ARRIVE after it, is reported."""
     body = (
         "mov.f32 %f1, 0f00000000;\n" + _FENCE + _MMA % "%f1,%f2,%f3,%f4" + _COMMIT + _WAIT + _store("%f1,%f2,%f3,%f4")
     )
@@ -235,7 +234,7 @@ def test_the_judge_of_products_sees_faults(tmp_path: Path) -> None:
 
 
 def test_groups_are_counted_on_one_scoreboard(tmp_path: Path) -> None:
-    """UTMACMDFLUSH raises SB0, nothing else does, and DEPBAR looks at it."""
+    """UTMACMDFLUSH, and nothing else, raises SB0, and DEPBAR waits for it."""
     body = (
         "ld.param.u64 %rd1, [p];\ncp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 64;\n"
         "cp.async.bulk.commit_group;\n"
@@ -258,9 +257,9 @@ def test_groups_are_counted_on_one_scoreboard(tmp_path: Path) -> None:
     assert order == ["UBLKCP", "UTMACMDFLUSH", "DEPBAR"]
 
 
-def test_each_thread_takes_its_turn() -> None:
-    """A copy stands in a loop that elects one thread a round; its values reach the uniform registers under the elected
-    one's predicate."""
+def test_divergent_copies_are_serialized() -> None:
+    """A copy is in a loop that elects one thread per iteration; its values reach the uniform registers under the
+    elected thread's predicate."""
     (unit,) = lower_text(
         kernel("ld.param.u64 %rd1, [p];\ncp.async.bulk.prefetch.L2.global [%rd1], %r1;\nret;", "sm_90"), "sm_90"
     )
@@ -282,7 +281,7 @@ def test_each_thread_takes_its_turn() -> None:
     ],
 )
 def test_refused_by_name(body: str, target: str, why: str) -> None:
-    """What can't be done is said, with its line."""
+    """An unsupported form is refused with its line."""
     with pytest.raises((CompileError, AssertionError), match=why):
         lower_text(kernel(body + "\nret;", target), target)
 
@@ -295,7 +294,7 @@ _COUNTS = ".reqntid 384\n.minnctapersm 1\n"
     [(_COUNTS, True), (".maxntid 384\n.maxnreg 168\n", True), (".maxntid 384\n", False), ("", False)],
 )
 def test_register_counts_change_where_the_first_is_known(bounds: str, kept: bool, tmp_path: Path) -> None:
-    """setmaxnreg stands where the launch bounds say the count at entry; the kernel then reports that count."""
+    """setmaxnreg is kept if the launch bounds give the count at entry; the kernel then reports that count."""
     text = kernel(
         "setmaxnreg.dec.sync.aligned.u32 40;\nld.param.u64 %rd1, [p];\nst.global.u32 [%rd1], %r1;\nret;", "sm_90a"
     ).replace("n)\n{", "n)\n" + bounds + "{")
@@ -309,7 +308,7 @@ def test_register_counts_change_where_the_first_is_known(bounds: str, kept: bool
 
 
 def test_register_counts_are_kept(tmp_path: Path) -> None:
-    """Where more registers are in use behind the release than are left, no change is made."""
+    """If more registers are in use after the release than remain, no change is made."""
     loads = "".join(f"ld.global.u32 %r{k}, [%rd1+{4 * k}];\n" for k in range(50))
     sums = "".join(f"add.u32 %r50, %r50, %r{k};\n" for k in range(50))
     body = (

@@ -125,8 +125,8 @@ def structured(rng: random.Random, depth: int, succs: list[list[int]], exits: bo
 @pytest.mark.parametrize("exits", [False, True])
 @pytest.mark.parametrize("chunk", range(6))
 def test_structured_code_converges(chunk: int, exits: bool) -> None:
-    """Without early exits every thread passes the last block; it must do so in one group. With them, those that are
-    left must."""
+    """Without early exits every thread passes the last block, and must do so in one group. With early exits, the
+    remaining threads must."""
     whole = 0
     for k in range(40):
         seed = 10000 + chunk * 1000 + k

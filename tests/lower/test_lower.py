@@ -1,5 +1,5 @@
-"""Lowering as a whole: the result is legal for the SM, nothing is dropped, refusals name instruction and line, names
-don't matter."""
+"""Lowering as a whole: the result is legal for the SM, nothing is dropped, refusals name instruction and line, names do
+not matter."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KERNELS = sorted(p.stem for p in (PTX / "sm_80").glob("*.ptx") if p.stem != "all
 
 @pytest.mark.parametrize("sm", SOURCE)
 def test_kernels_are_legal(sm: int) -> None:
-    """Every kernel on every SM: each instruction has an encoding, and the verifier is content."""
+    """Every kernel on every SM: each instruction has an encoding, and the verifier reports nothing."""
     machine = isa.target(sm)
     for name in KERNELS:
         text = (PTX / f"sm_{SOURCE[sm]}" / f"{name}.ptx").read_text()
@@ -34,7 +34,7 @@ def test_kernels_are_legal(sm: int) -> None:
             verify_unit(unit, "ori", f"sm_{sm}")
 
 
-# Instructions that rightly become nothing: a hint or a state that the SM does not keep.
+# Instructions that correctly become nothing: a hint, or a state that the SM does not have.
 EMPTY = re.compile(r"mbarrier\.inval")
 
 
@@ -49,8 +49,8 @@ def some_cases(target: str, per_row: int) -> Iterator[Case]:
 
 @pytest.mark.parametrize("target", ["sm_75", "sm_90a", "sm_120a"])
 def test_every_ptx_instruction_is_lowered_or_refused_by_name(target: str) -> None:
-    """One case of every row of the PTX descriptor table: it leaves an instruction behind, or is refused with its name
-    and line."""
+    """One case of every row of the PTX descriptor table: it produces an instruction, or is refused with its name and
+    line."""
     from stages.parse import parse_text
 
     lowered = refused = 0
@@ -58,7 +58,7 @@ def test_every_ptx_instruction_is_lowered_or_refused_by_name(target: str) -> Non
         text, before = one_kernel([case.text], case.version, case.target)
         module, _, _ = parse_text(text, "t.ptx", target)
         if module is None:
-            continue  # the parser's matter
+            continue  # the parser refuses it
         line = before + 1
         try:
             (unit,) = lower_text(text, target)
@@ -73,7 +73,7 @@ def test_every_ptx_instruction_is_lowered_or_refused_by_name(target: str) -> Non
         )  # no launch bounds: left out with a note
         assert said or EMPTY.match(case.text) or any(i.line == line for i in insts(unit)), f"{case.text} left nothing"
     assert lowered > 150
-    assert refused > 0 or target == "sm_75"  # where all that the parser takes is lowered
+    assert refused > 0 or target == "sm_75"  # if everything that the parser accepts is lowered
 
 
 def test_refusal_names_instruction_and_line() -> None:
@@ -85,7 +85,7 @@ def test_refusal_names_instruction_and_line() -> None:
 
 
 def test_names_do_not_matter() -> None:
-    """The same code under other names of kernel, registers, labels and parameters gives the same instructions."""
+    """The same code with other names of kernel, registers, labels and parameters gives the same instructions."""
     for name in ("reduce_sum", "mandelbrot", "call_twice"):
         text = (PTX / "sm_90" / f"{name}.ptx").read_text()
         swap = {}
@@ -104,7 +104,7 @@ def _declare(m: re.Match[str], swap: dict[str, str]) -> str:
 
 
 def test_guard_covers_effects_and_results_only() -> None:
-    """Under a guard, stores and writes of PTX registers are guarded; arithmetic on temporaries is not, and loops become
+    """Under a guard, stores and writes of PTX registers are guarded; arithmetic on temporaries is not; loops become
     branches."""
     (u,) = lower_text(
         kernel(
@@ -145,7 +145,7 @@ def test_descriptor_is_loaded_again_after_calls() -> None:
 
 @pytest.mark.parametrize(("sm", "base"), [(80, False), (90, True), (120, True)])
 def test_shared_base(sm: int, base: bool) -> None:
-    """From sm_90 on a shared address carries the CTA's place in the cluster and starts at 0x400."""
+    """From sm_90 on a shared address contains the CTA's rank in the cluster and starts at 0x400."""
     text = kernel(
         ".shared .align 4 .b32 a[4]; .shared .align 8 .b8 b[8];\nst.shared.u32 [b+4], %r1;\nmov.u32 %r2, b;\n"
         "st.shared.u32 [%r2], %r2;\nret;",

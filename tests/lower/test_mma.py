@@ -31,7 +31,7 @@ def forms(sm: str) -> list[str]:
 
 
 def kernel(text: str, name: str) -> str:
-    """One product a lane: sources from 512 bytes of its own, results to 64."""
+    """One product per lane: sources from 512 bytes of its own, results to 64."""
     opcode, _, rest = text.rstrip(";").partition(" ")
     declared: list[str] = []
     loads: list[str] = []
@@ -70,7 +70,7 @@ def kernel(text: str, name: str) -> str:
 
 
 def values(text: str, rng: np.random.Generator) -> Any:
-    """Bytes of the lanes; of floats small numbers, so that no sum is infinite."""
+    """Bytes of the lanes; floats are small numbers, so that no sum is infinite."""
     if ".f64" in text:
         return rng.standard_normal(32 * 64).view(np.uint8)
     raw = rng.integers(0, 256, 32 * 512, dtype=np.uint8)
@@ -88,7 +88,7 @@ def values(text: str, rng: np.random.Generator) -> Any:
 
 
 def judge(sm: str, every: int, seed: int = 1) -> tuple[int, list[str]]:
-    """(forms compared, what differs or could not be run)."""
+    """(forms compared, those that differ or could not run)."""
     compared = 0
     problems: list[str] = []
     rng = np.random.default_rng(seed)

@@ -1,5 +1,5 @@
-"""What PTX 9.1 to 9.5 add: values of our cubin and of ptxas 13.5's in the simulator, and the interpreter's, beside
-Python's integers."""
+"""Instructions of PTX 9.1 to 9.5: values of our cubin and of ptxas 13.5's in the simulator, and the interpreter's,
+against Python's integers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def polynomial(a: int, b: int) -> int:
 
 
 def brains(format_: str, scaled: bool, relu: bool = False, finite: bool = False) -> Fn:
-    """Two codes (ml_dtypes', or eighths of eighths), times powers of two, as brains of ml_dtypes."""
+    """Two codes (ml_dtypes', or eighths of eighths), times powers of two, as bfloat16 of ml_dtypes."""
 
     def one(code: int, power: int) -> int:
         if format_ == "s2f6":
@@ -75,7 +75,7 @@ def brains(format_: str, scaled: bool, relu: bool = False, finite: bool = False)
 
 
 def narrow(form: str) -> str:
-    """A conversion of the lower half of a word, by another's."""
+    """A conversion of the lower half of a word, by that of another form."""
     return f"cvt.u16.u32 %x, {{1}}; cvt.u16.u32 %y, {{2}}; cvt.rn.{form}"
 
 
@@ -113,7 +113,7 @@ FORMS: dict[str, tuple[tuple[str, ...], Fn, tuple[str, ...]]] = {
 
 
 def module(target: str) -> tuple[str, list[str]]:
-    """A kernel with every form of a target: inputs in groups of four quadwords, one quadword out for each form."""
+    """A kernel with every form of a target: inputs in groups of four quadwords, one output quadword for each form."""
     forms = [f for f, (_, _, targets) in FORMS.items() if target in targets]
     body = ""
     for k, form in enumerate(forms):
@@ -139,7 +139,7 @@ cvt.u32.u64 %r1, %rd1; cvt.u32.u64 %r2, %rd2; cvt.u32.u64 %r3, %rd3;
 
 
 def given() -> np.ndarray:
-    """Bytes at their limits and random ones."""
+    """Bytes at their limits, and random ones."""
     rng = random.Random(7)
     special = (0, M64, 0x8080808080808080, 0x7F7F7F7F7F7F7F7F, 0x0180FF7F00017FFE, 1, 1 << 63)
     word = lambda: rng.choice(special) if rng.random() < 0.3 else rng.getrandbits(64)  # noqa: E731

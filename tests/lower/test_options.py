@@ -1,4 +1,4 @@
-"""Options that change single instructions: the default and forced cache operators, errors visible at exit, warnings of
+"""Options that change single instructions: default and forced cache operators, errors visible at exit, warnings about
 doubles; against ptxas."""
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ CASES: list[tuple[str, dict[str, AttrValue]]] = [
 @pytest.mark.parametrize("arch", ["75", "80", "90"])
 @pytest.mark.parametrize(("option", "ours"), CASES, ids=[c[0] for c in CASES])
 def test_as_ptxas(option: str, ours: dict[str, AttrValue], arch: str) -> None:
-    """The same accesses (the order among them aside), and the same barriers in front of EXIT."""
+    """The same accesses (in any order), and the same barriers before EXIT."""
     oracle.require("ptxas", "nvdisasm")
     text = TEXT.format(arch=arch)
     theirs = oracle.compile_ptx(text, arch, "-O1", option)

@@ -1,4 +1,5 @@
-"""Pointers to functions: made in one kernel or in data, used in another; the same values from our cubin and ptxas's."""
+"""Pointers to functions: created in one kernel or in data, used in another; our cubin and ptxas's give the same
+values."""
 
 from __future__ import annotations
 

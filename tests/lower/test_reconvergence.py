@@ -44,7 +44,7 @@ L1: ld.volatile.shared.u32 %r3,[word]; setp.eq.u32 %p1,%r3,0; @%p1 bra L1;
 ld.volatile.shared.u32 %r1,[word+4];
 L3: st.global.u32 [%l0],%r1; ret; }
 """
-#: Needs the whole warp, under a branch that some threads do not take: they end meanwhile. `%r20` holds the mask.
+#: Needs the whole warp, under a branch that some threads do not take: those exit meanwhile. `%r20` is the mask.
 WHOLE = {
     "vote": "vote.sync.ballot.b32 %r3,%p1,MASK;", "shfl": "shfl.sync.bfly.b32 %r3,%r1,1,31,MASK;",
     "match": "match.any.sync.b32 %r3,%r1,MASK;", "warp": "bar.warp.sync MASK; mov.u32 %r3,5;",
@@ -60,7 +60,7 @@ L: st.global.u32 [%l0],%r1; ret; }
 
 
 def run(cubin: bytes, threads: int, data: np.ndarray, order: int = 0) -> tuple[np.ndarray, int]:
-    """Results of a block (4 words a thread) and executed warp instructions."""
+    """Results of a block (4 words per thread) and the number of executed warp instructions."""
     out = np.zeros((threads, 4), np.uint32)
     stats = Device(cubin).launch("k", 1, threads, [out, data], seed=order, limit=100_000)
     return out, stats.instructions
@@ -94,7 +94,7 @@ def test_threads_that_wait_for_others_of_the_warp(sm: int, body: str) -> None:
 
 @pytest.mark.parametrize("sm", (100, 120))
 def test_waiting_loops_have_plain_barriers(sm: int) -> None:
-    """.RECONVERGENT would hold the thread that has the lock (ptxas has plain ones there: measured)."""
+    """.RECONVERGENT would block the thread that has the lock (ptxas uses plain barriers there: measured)."""
     for body in (LOCK, FLAG):
         assert not re.search(rb"BSSY\.RE|BSYNC\.RE", listing(ours(body, sm)))
 
@@ -118,8 +118,8 @@ def listing(cubin: bytes) -> bytes:
 @pytest.mark.parametrize("op", WHOLE)
 @pytest.mark.parametrize("sm", SMS)
 def test_whole_warp_under_a_branch(sm: int, op: str, mask: str) -> None:
-    """Threads that go round must not wait for those that wait for the whole warp: they end, which lets the others go
-    on."""
+    """Threads that take the other path must not wait for those that wait for the whole warp: they exit, which releases
+    the others."""
     if (op == "redux" and sm < 80) or (op == "elect" and sm < 90) or (mask != "0xffffffff" and "MASK" not in WHOLE[op]):
         pytest.skip("no such instruction, or no mask")
     x = np.random.default_rng(2).integers(0, 40, 32, np.uint32)
@@ -129,7 +129,7 @@ def test_whole_warp_under_a_branch(sm: int, op: str, mask: str) -> None:
 
 
 def chain(exits: int) -> str:
-    """A loop whose body has many ways to its end, as an unrolled insertion sort has; what follows them is the work."""
+    """A loop whose body has many ways to its end, like an unrolled insertion sort; the work follows them."""
     steps = "".join(
         f"add.u32 %r2,%r2,%r1; and.b32 %r4,%r2,{(n % 5) + 1}; setp.eq.u32 %p1,%r4,1; @%p1 bra J;\n"
         for n in range(exits)
@@ -142,7 +142,7 @@ def chain(exits: int) -> str:
 
 
 def leaving() -> str:
-    """Three ways out of two loops, to three places that come together again."""
+    """Three ways out of two loops, to three places that merge again."""
     return """mov.u32 %r2,0; mov.u32 %r5,1; A: and.b32 %r3,%r1,7; B: add.u32 %r5,%r5,%r3; xor.b32 %r5,%r5,%r1;
 and.b32 %r4,%r5,15; setp.eq.u32 %p0,%r4,3; @%p0 bra X; setp.eq.u32 %p1,%r4,5; @%p1 bra Y;
 sub.u32 %r3,%r3,1; setp.gt.s32 %p2,%r3,0; @%p2 bra B; ld.global.u32 %r6,[%l1]; mad.lo.u32 %r5,%r5,3,%r6;
@@ -159,7 +159,7 @@ L: mad.lo.u32 %r1,%r1,3,1; and.b32 %r2,%r1,7; setp.gt.u32 %p1,%r2,3; @%p1 bra L;
 
 
 def calling() -> str:
-    """A function under a branch of a loop; in front of it and behind it threads leave the loop for good."""
+    """A function under a branch of a loop; before and after it threads leave the loop for good."""
     return """mov.u32 %r2,0; mov.u32 %r5,1;
 A: add.u32 %r5,%r5,%r1; and.b32 %r4,%r5,15; setp.eq.u32 %p0,%r4,3; @%p0 bra X; and.b32 %r4,%r5,1;
 setp.eq.u32 %p1,%r4,0; @%p1 bra E; and.b32 %r4,%r5,12; setp.eq.u32 %p2,%r4,0; @%p2 bra X; { .param .b32 a;
@@ -202,8 +202,8 @@ def test_executed_instructions_around_a_call(sm: int) -> None:
 @pytest.mark.parametrize("name", ("chain 4", "chain 12", "chain 33", "leaving"))
 @pytest.mark.parametrize("sm", (75, 90, 120))
 def test_executed_instructions(sm: int, name: str) -> None:
-    """Lost reconvergence shows as instructions that groups of threads execute one after the other: with no barrier at
-    the end of the chain it was 3 to 17 times as many."""
+    """Lost reconvergence shows as instructions that groups of threads execute one after another: without a barrier at
+    the end of the chain there were 3 to 17 times as many."""
     oracle.require("ptxas")
     body = leaving() if name == "leaving" else chain(int(name.split()[1]))
     x = np.random.default_rng(3).integers(0, 1 << 30, 64, np.uint32)
@@ -216,7 +216,7 @@ def test_executed_instructions(sm: int, name: str) -> None:
 
 
 @pytest.mark.parametrize("sm", SMS)
-def test_bssy_points_behind_its_bsync(sm: int) -> None:
+def test_bssy_targets_the_instruction_after_its_bsync(sm: int) -> None:
     """As in all of ptxas's code."""
     from ir_format import isa
     from ir_format.model import Imm, Reg
@@ -239,7 +239,7 @@ def test_bssy_points_behind_its_bsync(sm: int) -> None:
 
 @pytest.mark.oracle
 def test_many_ways_out_of_a_switch_in_a_loop() -> None:
-    """One barrier for each of the ways out, and BREAKs of all others on each, were 1.6 times ptxas's instructions."""
+    """One barrier for each of the ways out, and BREAKs of all others on each, cost 1.6 times ptxas's instructions."""
     oracle.require("ptxas")
     cases = "".join(
         f"setp.ne.u32 %p1,%r6,{n}; @%p1 bra N{n}; mad.lo.u32 %r5,%r5,5,{n}; and.b32 %r7,%r5,3; setp.eq.u32 "
@@ -264,4 +264,4 @@ def test_many_ways_out_of_a_switch_in_a_loop() -> None:
     got, executed = run(ours(body, 80), 64, x)
     assert np.array_equal(got, want)
     assert executed <= 1.4 * most
-    assert listing(ours(body, 80)).count(b"BREAK") <= 2 * 8  # one barrier at most that the eight ways leave
+    assert listing(ours(body, 80)).count(b"BREAK") <= 2 * 8  # at most one barrier that the eight ways leave

@@ -37,7 +37,7 @@ def _text(arch: str) -> str:
 
 
 def _places(image: bytes) -> list[str]:
-    """Which of the places above the kernel reads in bank 0."""
+    """Which of the offsets above the kernel reads in bank 0."""
     cubin = read_cubin(image)
     texts = "\n".join(
         [item.text or "" for section in cubin.sections for item in decode_section(section, isa.target(cubin.sm))]

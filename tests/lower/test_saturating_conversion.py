@@ -1,4 +1,4 @@
-"""cvt.satfinite to f16: sm_75 has no conversion that saturates, the others do."""
+"""cvt.satfinite to f16: sm_75 has no saturating conversion, the others do."""
 
 from __future__ import annotations
 

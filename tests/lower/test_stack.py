@@ -10,8 +10,8 @@ from orchestrator.api import compile_ptx
 from stages.simulate import Device
 from tests import oracle
 
-#: sum(n words at a), by stack as well: twelve words, the last two on the stack. rec: a level of recursion takes 4n
-#: bytes.
+#: sum(n words at a), also through the stack: twelve words, the last two on the stack. rec: a level of recursion takes
+#: 4n bytes.
 PTX = """.version 7.8
 .target sm_75
 .address_size 64

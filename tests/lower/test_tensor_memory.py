@@ -119,7 +119,7 @@ ALLOCATION = {
 @pytest.mark.oracle
 @pytest.mark.parametrize("line", ALLOCATION)
 def test_allocation(line: str) -> None:
-    """The unit is asked as ptxas asks it, and the books are kept in the same words of shared memory."""
+    """The unit is used as ptxas uses it, and the bookkeeping is in the same words of shared memory."""
     oracle.require("ptxas", "nvdisasm")
     ours, theirs = both(line, "100a", "UTCATOMSWS|UVIRT")
     assert set(ours) == set(theirs) == {ALLOCATION[line]}

@@ -1,4 +1,4 @@
-"""Textures and surfaces: operands as ptxas lays them out, header words, refusals."""
+"""Textures and surfaces: operand layout as in ptxas's code, header words, refusals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.isa.coverage import check, code_words
 from tests.lower import texture_trace
 from tests.lower.helpers import insts, lower_text
 
-#: What is refused, by the words of the message: everything else must be lowered.
+#: Refused forms, by the words of the message: everything else must be lowered.
 REFUSED = (
     "derivatives of 3d and cube textures",
     "derivatives of such a texture by its name",
@@ -79,7 +79,7 @@ def test_surface_address() -> None:
         0x398))),
 ])  # fmt: skip
 def test_header_words(sm: str, options: str, want: tuple[object, ...]) -> None:
-    """Names have words behind the parameters, each one once."""
+    """Each name has one word after the parameters."""
     sampler = "samp0, " if options else ""
     body = (
         f"tex.2d.v4.f32.f32 {{%f0, %f1, %f2, %f3}}, [tex0, {sampler}{{%f4, %f5}}];\n" * 2
@@ -102,7 +102,7 @@ def test_refused_by_name(sm: str, body: str, words: str) -> None:
 
 
 def test_forged_header_words() -> None:
-    """A stream with nonsense in the attribute is refused, with words."""
+    """A stream with nonsense in the attribute is refused with a message."""
     from stages.elf.headers import header_words
 
     (unit,) = lower_text(_kernel("sust.b.1d.b32.zero [surf0, {%r0}], %r1;"), "sm_90")
@@ -122,7 +122,7 @@ def test_forged_header_words() -> None:
 @pytest.mark.parametrize("sm", SMS)
 @pytest.mark.parametrize("handle", ["memory", "direct"])
 def test_operands_are_ptxas(sm: str, handle: str, tmp_path: Path) -> None:
-    """Every value of every operand, and where the results go, as in ptxas's code; every geometry is among the forms."""
+    """Every value of every operand, and the result registers, as in ptxas's code; the forms cover every geometry."""
     oracle.require("ptxas")
     for family, step in (("texture", 61), ("texture-independent", 67), ("surface", 97)):
         forms = list(corpus.forms(family))[SMS.index(sm) :: step]

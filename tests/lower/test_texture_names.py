@@ -1,4 +1,4 @@
-"""The handle that `mov.u64 d, name` gives, as ptxas makes it: the word of bank 0 that the driver fills in, and a
+"""The handle that `mov.u64 d, name` gives, in ptxas's form: the word of bank 0 that the driver fills in, and a
 tag."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ NAMES = {"t": ("", 0x20000000), "s": ("", 0x80000000), "sm": (", texmode_indepen
 
 
 def constants(text: str) -> set[int]:
-    """The immediates of moves, those of HFMA2 by their halves."""
+    """The immediates of moves; HFMA2's by their halves."""
     found = {int(x, 16) & 0xFFFFFFFF for x in re.findall(r"MOV(?:\.U32)? U?R\d+, (?:RZ, RZ, )?(-?0x[0-9a-f]+)", text)}
     halves = {"0.0078125": 0x2000, "-0.0 ": 0x8000, "-0.0": 0x8000, "2": 0x4000}
     return found | {

@@ -1,5 +1,5 @@
-"""Conversions into registers of 128 bits: the value, and what its sign makes of the rest. Expected values by hand and
-by Python's integers; ptxas's cubin in the simulator as second source."""
+"""Conversions to registers of 128 bits: the value, and the sign extension of the rest. Expected values by hand and
+by Python's integers; ptxas's cubin in the simulator is a second source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _bits(x: float, form: str) -> int:
     return int.from_bytes(struct.pack(form, x), "little")
 
 
-#: instruction -> what stands in the register; %r1 = -300, %r2 = 70000, %f1 = -2.75, %rd1 the bits of -2.75.
+#: instruction -> the register's contents; %r1 = -300, %r2 = 70000, %f1 = -2.75, %rd1 the bits of -2.75.
 CASES = {
     "cvt.rn.f64.s32 %q1, %r1;": _bits(-300.0, "<d"),
     "cvt.rzi.s64.f64 %q1, %rd1;": -2,
@@ -37,7 +37,7 @@ CASES = {
     "cvt.rzi.f64.f64 %q1, %rd1;": _bits(-2.0, "<d"),
     "mov.b128 %q1, {%rd1, %rd1}; cvt.rn.f32.f64 %q1, %q1;": _bits(-2.75, "<f"),
 }
-#: Where ptxas 13.0 makes the upper half of a uniform register that it does not write.
+#: Cases in which ptxas 13.0 takes the upper half from a uniform register that it does not write.
 UNDEFINED = ("cvt.rzi.s32.f32 %q1, %f1;",)
 BODY = """
 .version 9.0

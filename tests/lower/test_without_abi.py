@@ -1,5 +1,5 @@
-"""Programs that ptxas compiles without its ABI, and arguments in registers that are more or less than a word: values by
-hand, verdicts as ptxas's."""
+"""Programs that ptxas compiles without its ABI, and arguments in registers that are wider or narrower than a word:
+values by hand, verdicts as ptxas's."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ VERDICTS = {
 @pytest.mark.oracle
 @pytest.mark.parametrize("case", VERDICTS)
 def test_verdicts(case: str, tmp_path: Path) -> None:
-    """Taken or refused, and every line that is said."""
+    """Accepted or refused, and every line of the messages."""
     oracle.require("ptxas")
     text, options = VERDICTS[case]
     (tmp_path / "k.ptx").write_text(text)

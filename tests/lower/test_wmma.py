@@ -1,4 +1,4 @@
-"""wmma: whole products against numpy, and against ptxas's cubins bit by bit."""
+"""wmma: whole products against numpy, and bit by bit against ptxas's cubins."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SMS = ("75", "80", "90", "120")
 
 @pytest.mark.parametrize("sm", ("75", "120"))
 def test_whole_numbers(sm: str) -> None:
-    """Sums that every order of adding gives exactly."""
+    """Sums that are exact in every order of additions."""
     chosen = wmma_ptx.cases(int(sm))[int(sm) % 4 :: 4]
     device = Device(compile_ptx(wmma_ptx.module(sm, chosen), f"sm_{sm}", {}, name="wmma"))
     rng = np.random.default_rng(int(sm))
@@ -34,7 +34,7 @@ def test_whole_numbers(sm: str) -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize("sm", SMS)
 def test_against_ptxas(sm: str) -> None:
-    """Any numbers: the same bits as ptxas's cubin gives."""
+    """Arbitrary numbers: the same bits as ptxas's cubin."""
     oracle.require("ptxas")
     chosen = [c for c in wmma_ptx.cases(int(sm)) if c.at in ("f16", "bf16", "tf32", "f64")][:: 5 if sm != "75" else 4]
     text = wmma_ptx.module(sm, chosen)

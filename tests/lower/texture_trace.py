@@ -1,6 +1,6 @@
-"""What a texture or surface instruction is given: run a kernel, ours or ptxas's, in the simulator with a stand-in for
-these instructions that writes down its operands' values and returns numbers of its own. Two cubins of one PTX agree
-when the lists and the memory afterwards agree.
+"""The inputs of a texture or surface instruction: run a kernel, ours or ptxas's, in the simulator with a replacement
+for these instructions that records its operands' values and returns arbitrary numbers. Two cubins of one PTX agree if
+the records and the memory afterwards agree.
 
     python -m tests.lower.texture_trace --sm 90 [--family surface] [--handle memory] [--show 5]
 
@@ -34,12 +34,12 @@ from tests.isa import corpus_texture as corpus
 OPS = ("TEX", "TLD", "TLD4", "TXD", "TXQ", "SULD", "SUST", "SURED")
 #: One line of a trace: opcode and modifiers, values of the operands in order.
 Line = tuple[str, tuple[object, ...]]
-#: Modifiers that say how operands are packed, not what they are: a bindless handle, scattered values.
+#: Modifiers that say how operands are packed, not what they mean: a bindless handle, scattered values.
 _RESULT = 0xD0000000
 
 
 def _values() -> dict[str, int]:
-    """A value for every input by its name: integers small, floats near 1."""
+    """A value for every input by name: small integers, floats near 1."""
     out: dict[str, int] = {}
     for k, (name, kind) in enumerate(corpus.REGISTERS.items()):
         if kind == "f32":
@@ -98,8 +98,8 @@ _COORDINATES = {"1d": (1, 1), "a1d": (2, 1), "2d": (2, 2), "3d": (3, 3), "cube":
 
 
 def _driver(stubs: Stubs, name: str, trace: list[Line]) -> Any:
-    """A stand-in for a function of the driver: handles, coordinates, derivatives, offsets and the value to compare
-    with, where ptxas's calls have them."""
+    """A replacement for a function of the driver: handles, coordinates, derivatives, offsets and the comparison value,
+    as ptxas's calls pass them."""
     found = re.match(r"__cuda_syscall_tex_grad_(?:pred_)?(\w+?)_v4_", name)
     assert found is not None
     at, slopes = _COORDINATES[found[1]]
@@ -126,7 +126,7 @@ def _driver(stubs: Stubs, name: str, trace: list[Line]) -> Any:
 
 @contextmanager
 def stand_in() -> Iterator[list[Line]]:
-    """While open, the simulator runs texture instructions and writes to the list."""
+    """While open, the simulator runs texture instructions and appends to the list."""
     trace: list[Line] = []
     before = {op: program.OPS[op] for op in OPS if op in program.OPS}
     params, start = Device._params, Stubs.__init__
@@ -140,7 +140,7 @@ def stand_in() -> Iterator[list[Line]]:
     def padded(self: Device, *args: Any) -> bytes:
         return params(self, *args) + struct.pack(
             "<4I", 0x5100, 0x5200, 0x5300, 0x5400
-        )  # what the driver would put behind
+        )  # the words that the driver would append
 
     Device._params = padded  # type: ignore[assignment, method-assign]
     Stubs.__init__ = with_driver  # type: ignore[method-assign]
@@ -157,7 +157,7 @@ def stand_in() -> Iterator[list[Line]]:
 
 
 def without_header_words(cubin: bytes) -> bytes:
-    """The cubin without the relocations of bank 0, which the driver alone can apply: the words read 0."""
+    """The cubin without the relocations of bank 0, which only the driver can apply: the words read as 0."""
     data = bytearray(cubin)
     (table,) = struct.unpack_from("<Q", data, 0x28)
     size, count, names = struct.unpack_from("<3H", data, 0x3A)
@@ -203,13 +203,11 @@ def module_text(family: str, sm: str, forms: Sequence[corpus.Form], handle: str)
 def compare(
     family: str, sm: str, forms: Sequence[corpus.Form], handle: str, folder: Path
 ) -> tuple[int, list[str], list[str]]:
-    """(equal, differences, refused) over forms that ptxas takes."""
+    """(equal, differences, refused) over forms that ptxas accepts."""
     equal, different, refused = 0, [], []
     plain = [f for f in forms if f.text[:3] not in ("txq", "suq")]
     groups = [plain] if plain else []
-    groups += [
-        [f] for f in forms if f.text[:3] in ("txq", "suq")
-    ]  # a symbol that nobody defines spoils the whole cubin
+    groups += [[f] for f in forms if f.text[:3] in ("txq", "suq")]  # an undefined symbol spoils the whole cubin
     for group in groups:
         path = folder / "forms.ptx"
         path.write_text(module_text(family, sm, group, handle))
@@ -239,7 +237,7 @@ _NAMES = {v & 0xFFFFFFFF: n for n, v in VALUES.items()}
 
 
 def show(x: tuple[list[Line], bytes] | str) -> str:
-    """A trace with the inputs' names for their values."""
+    """A trace with the inputs' names instead of their values."""
     if isinstance(x, str):
         return x
     lines = [

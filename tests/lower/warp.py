@@ -1,8 +1,8 @@
-"""A model of a warp on a control-flow graph: BSSY, BSYNC, BREAK and EXIT, and nothing else.
+"""A model of a warp on a control-flow graph: only BSSY, BSYNC, BREAK and EXIT.
 
-Groups of threads part at branches and come together only at BSYNC. BSSY *sets* the barrier to the threads that execute
-it, for each of them: groups that are apart may use one barrier, as in ptxas's code (and in the simulator). The order in
-which groups run is drawn from a seed.
+Groups of threads diverge at branches and converge only at BSYNC. BSSY *sets* the barrier to the threads that execute
+it, for each of them: separate groups may use one barrier, as in ptxas's code (and in the simulator). A seed determines
+the order in which groups run.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Group:
 def run_warp(
     fn: Function, threads: int, decide: Callable[[int, int, int], int], seed: int, original: set[int], limit: int
 ) -> tuple[dict[int, list[int]], list[tuple[int, frozenset[int]]]]:
-    """Run until all threads end or have visited ``limit`` original blocks. ``decide(thread, block id, visit)`` picks a
+    """Run until all threads exit or have visited ``limit`` original blocks. ``decide(thread, block id, visit)`` picks a
     successor of a branch. Returns the path of every thread over ``original`` block ids, and for each entry of a block
-    the group that made it."""
+    the group that entered."""
     rng = random.Random(seed)
     index = {b.id: i for i, b in enumerate(fn.blocks)}
     groups = [Group(frozenset(range(threads)), 0)]

@@ -1,4 +1,4 @@
-"""Kernels that load, multiply and store whole matrices with wmma, and what they should give."""
+"""Kernels that load, multiply and store whole matrices with wmma, and their expected results."""
 
 from __future__ import annotations
 
@@ -136,8 +136,8 @@ def accumulators(shape: str, t: str) -> int:
 
 
 def kernel(case: Case, name: str) -> str:
-    """Copies its operands to shared memory if they are to come from there; parameters a, b, c, d and the strides of the
-    four."""
+    """Copies its operands to shared memory if they are to be loaded from there; parameters a, b, c, d and their four
+    strides."""
     na, nb = _FACTORS[case.shape][case.at]
     nc, nd = accumulators(case.shape, case.ct), accumulators(case.shape, case.dt)
     rab = "f64" if case.at == "f64" else "b32"
@@ -242,7 +242,7 @@ def image(case: Case, matrix: str, values: Arr) -> Arr:
 
 
 def operands(case: Case, rng: np.random.Generator, wild: bool) -> tuple[Arr, Arr, Arr]:
-    """a, b, c: small whole numbers, whose products and sums are exact; ``wild``: any numbers."""
+    """a, b, c: small whole numbers with exact products and sums; ``wild``: arbitrary numbers."""
     m, n, k = dims(case.shape)
     shapes = ((m, k), (k, n), (m, n))
     a: Arr
@@ -269,7 +269,7 @@ def operands(case: Case, rng: np.random.Generator, wild: bool) -> tuple[Arr, Arr
 
 
 def expected(case: Case, a: Arr, b: Arr, c: Arr) -> Arr:
-    """d of whole numbers."""
+    """d for whole numbers."""
     if case.at == "b1":
         pairs = a[:, :, None] ^ b[None] if "xor" in case.mod else a[:, :, None] & b[None]
         return np.asarray(pairs.sum(axis=1) + c)

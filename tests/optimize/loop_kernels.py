@@ -33,7 +33,7 @@ def text(body: str, target: str) -> str:
 
 
 def run(machine: Any, n: int, seed: int = 7) -> np.ndarray[Any, Any]:
-    """What a kernel leaves in q."""
+    """The words that a kernel leaves in q."""
     data = np.random.default_rng(seed).integers(0, 1 << 32, WORDS, dtype=np.uint32)
     data[:THREADS] = data[:THREADS] & ~np.uint32(15) | (np.arange(THREADS, dtype=np.uint32) * 7 % 16)
     out = np.full(WORDS, 0xA5A5A5A5, np.uint32)

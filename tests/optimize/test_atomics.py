@@ -1,5 +1,5 @@
-"""Atomic operations whose result nobody reads, and those of a whole warp on one place: shapes, and values by simulator
-and PTX interpreter."""
+"""Atomic operations whose result nothing reads, and those of a whole warp on one address: shapes, and values by
+simulator and PTX interpreter."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def atomics(unit: Unit) -> list[Inst]:
 @pytest.mark.parametrize("target", SMS)
 @pytest.mark.parametrize("what", ["add.u32", "max.s32", "and.b32", "add.f32", "inc.u32"])
 def test_unread_results(what: str, target: str) -> None:
-    """An operation on global memory without a reader of its result is RED."""
+    """An operation on global memory whose result has no reader becomes RED."""
     body = (
         f"atom.global.{what} %{'f' if 'f32' in what else 'r'}3, [%rd5], "
         f"{'0f3F800000' if 'f32' in what else '%r9'}; {END}"
@@ -41,7 +41,7 @@ def test_unread_results(what: str, target: str) -> None:
 @pytest.mark.parametrize("target", SMS)
 @pytest.mark.parametrize("what", ["exch.b32 %r3, [%rd5], %r9", "cas.b32 %r3, [%rd5], %r9, %r1"])
 def test_swaps_stay(what: str, target: str) -> None:
-    """RED has no exchange: the result goes to RZ."""
+    """RED has no exchange, so the result goes to RZ."""
     body = f"atom.global.{what}; {END}"
     unit, _ = optimized(body, target)
     (found,) = atomics(unit)
@@ -51,7 +51,7 @@ def test_swaps_stay(what: str, target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_acquire_keeps_its_result(target: str) -> None:
-    """What stands behind an acquiring operation waits for it, so its result is asked for."""
+    """Instructions after an acquiring operation wait for it, so it keeps its result."""
     unit, _ = optimized(
         (
             f"atom.acquire.gpu.global.add.u32 %r3, [%rd5], %r9; ld.global.u32 %r4, [%rd3]; "
@@ -65,7 +65,7 @@ def test_acquire_keeps_its_result(target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_shared_counter(target: str) -> None:
-    """One more in shared memory: the form that counts threads, from sm_80 on."""
+    """An increment in shared memory uses the form that counts threads, from sm_80 on."""
     body = f"{SHARED} atom.shared.add.u32 %r3, [%r7], 1; {SHOWN}"
     unit, _ = optimized(body, target)
     (found,) = atomics(unit)
@@ -77,8 +77,8 @@ def test_shared_counter(target: str) -> None:
 @pytest.mark.parametrize("guard", ["", "@%p1 "])
 @pytest.mark.parametrize("value", ["1", "7", "-1", "%r2"])
 @pytest.mark.parametrize("result", [True, False])
-def test_counted(target: str, guard: str, value: str, result: bool) -> None:
-    """One value, one place, any threads: one thread adds for all."""
+def test_sums_of_one_value_are_aggregated(target: str, guard: str, value: str, result: bool) -> None:
+    """One value, one address, any threads: one thread adds for all."""
     body = (
         f"mov.u32 %r3, 9; setp.gt.u32 %p1, %r9, %r2; {guard}atom.global.add.u32 %r3, [%rd4+4096], {value}; "
         f"{STORE if result else END}"
@@ -93,8 +93,8 @@ def test_counted(target: str, guard: str, value: str, result: bool) -> None:
 
 
 @pytest.mark.parametrize("target", SMS)
-def test_counted_apart(target: str) -> None:
-    """Threads that are elsewhere do not count."""
+def test_threads_on_another_path_are_not_aggregated(target: str) -> None:
+    """Threads on another path do not count."""
     body = (
         f"mov.u32 %r3, 9; setp.gt.u32 %p1, %r9, %r2; @%p1 bra L; atom.global.add.u32 %r3, [%rd4+4096], 5; "
         f"add.u32 %r3, %r3, %r1; bra M; L: atom.global.add.u32 %r3, [%rd4+2048], 3; M: {STORE}"
@@ -106,7 +106,7 @@ def test_counted_apart(target: str) -> None:
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_120"])
 @pytest.mark.parametrize("what", ["add.u32", "min.u32", "min.s32", "max.s32", "and.b32", "or.b32", "xor.b32"])
-def test_reduced(what: str, target: str) -> None:
+def test_different_values_without_a_result_become_one_reduction(what: str, target: str) -> None:
     """Different values, no result: one operation for a warp."""
     body = (
         f"setp.gt.u32 %p1, %r9, %r2; @%p1 bra L; ld.global.u32 %r3, [%rd3]; atom.global.{what} %r4, "
@@ -121,7 +121,7 @@ def test_reduced(what: str, target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_places_that_differ(target: str) -> None:
-    """Nothing is gathered where threads add to different words."""
+    """Nothing is aggregated if threads add to different words."""
     body = f"atom.global.add.u32 %r3, [%rd5], 1; {STORE}"
     _, stats = optimized(body, target)
     assert not stats.get("atomics counted") and not stats.get("atomics reduced")
@@ -130,7 +130,7 @@ def test_places_that_differ(target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_scaled_addresses(target: str) -> None:
-    """A shifted index into shared memory: the access shifts it, to sm_89."""
+    """A shifted index into shared memory: the access shifts it, up to sm_89."""
     body = (
         "mov.u32 %r7, sh; and.b32 %r8, %r9, 3; shl.b32 %r8, %r8, 2; add.u32 %r7, %r7, %r8; "
         "st.shared.u32 [%r7+16], %r1; bar.sync 0; ld.shared.u32 %r6, [%r7+16]; xor.b32 %r6, %r6, %r6; "

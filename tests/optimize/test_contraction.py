@@ -1,4 +1,4 @@
-"""FMA contraction: what is contracted, and the value of what is rounded once."""
+"""FMA contraction: which operations are contracted, and values that are rounded once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stages.disasm.listing import decode_section
 from stages.simulate import Device
 from tests import oracle
 
-#: Name, PTX, instructions that are made. Each result is %f20, %d11 or %r11.
+#: Name, PTX, expected instructions. Each result is %f20, %d11 or %r11.
 F32 = {
     "sum": ("mul.f32 %f10,%f1,%f2; add.f32 %f20,%f10,%f3;", "FFMA"),
     "difference": ("mul.f32 %f10,%f1,%f2; sub.f32 %f20,%f10,%f3;", "FFMA"),
@@ -94,7 +94,7 @@ st.global.{kind} [%rd2],{result}; ret; }}
 
 
 def counted(cubin: bytes) -> Counter[str]:
-    """How many of each arithmetic instruction a cubin holds."""
+    """How many of each arithmetic instruction a cubin has."""
     found = isa.target("sm_90")
     names = [d.inst.op for s in read_cubin(cubin).sections for d in decode_section(s, found) if d.inst is not None]
     return Counter(n for n in names if n in COUNTED)
@@ -129,7 +129,7 @@ def test_nothing_is_contracted_unasked(options: dict[str, AttrValue]) -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize(("bits", "name"), CASES)
 def test_as_ptxas(bits: int, name: str) -> None:
-    """The same instructions in number, the same bits: which of two products is rounded shows."""
+    """The same number of instructions and the same bits: they show which of two products is rounded."""
     source = text(bits, GROUPS[bits][name][0], "sm_90")
     theirs = oracle.compile_ptx(source, "90")
     assert isinstance(theirs, Path), theirs

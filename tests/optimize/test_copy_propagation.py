@@ -1,4 +1,5 @@
-"""Copy propagation within blocks: random programs store the same before and behind it; what it must leave alone."""
+"""Copy propagation within blocks: random programs store the same values before and after it; copies that it must
+keep."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ def analyses(f: Function) -> Analyses:
 
 
 def with_copies(seed: int) -> Function:
-    """A random program, into whose blocks sums of their own and copies of them were put."""
+    """A random program into whose blocks sums and copies of them were inserted."""
     rng = random.Random(seed)
     f = program(rng)
     words = [Reg("R", n, c) for n, v in enumerate(f.vregs) if v.file == "R" for c in range(v.width)]
@@ -61,7 +62,7 @@ def test_what_is_written_in_between_is_read_as_it_was() -> None:
 
 
 def test_fixed_registers_and_operands_written_in_place_stay() -> None:
-    """An argument's register lives no longer than it did; what is read and written in place keeps its register."""
+    """An argument's register lives no longer than before; a register that is read and written in place stays."""
     a, b = Reg("R", 0), Reg("R", 1)
     fixed = [VReg("R", fixed=4), VReg("R")]
     made = one_block(fixed, Inst("COPY", (), (b,), (a,)), Inst("STG", (), (), (b,)))

@@ -1,4 +1,4 @@
-"""What leaves a loop and what stays in it; values by simulator and PTX interpreter."""
+"""Loop-invariant code motion: what leaves a loop and what stays in it; values by simulator and PTX interpreter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COUNTS = (0, 1, 2, 3, 9)
 
 
 def optimized(body: str, target: str, *skip: str) -> tuple[Unit, dict[str, int]]:
-    """The unit behind all passes but some, and the statistics."""
+    """The unit after all passes but some, and the statistics."""
     (unit,) = lower_text(text(body, target), target)
     ctx = Context(Header("ori", target), None, Flags())
     for p in PASSES:
@@ -62,7 +62,7 @@ def test_division_leaves(target: str) -> None:
     assert differences(body, target, COUNTS) == []
 
 
-#: instructions of the loop beside a load of [%rd3], and whether the load may go.
+#: instructions of the loop besides a load of [%rd3], and whether the load may move out.
 BESIDE = [
     ("xor.b32 %r7, %r3, %r5;", True),
     ("xor.b32 %r7, %r3, %r5; st.shared.u32 [sh], %r7;", True),
@@ -123,7 +123,7 @@ def test_ordered_loads_stay(ordered: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_a_load_that_may_not_run_stays(target: str) -> None:
-    """Behind a way out of the loop, and in an arm too long for a guard; arithmetic leaves all the same."""
+    """After an exit of the loop, and in an arm too long for a guard; arithmetic moves out anyway."""
     early = (
         START
         + (
@@ -169,7 +169,7 @@ def test_out_of_two_loops(target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_loop_with_two_ways_in_front(target: str) -> None:
-    """A header that two blocks jump to gets a block of its own in front."""
+    """A header that two blocks jump to gets a preheader."""
     body = (
         (
             "mov.u32 %r4, 0; setp.gt.u32 %p2, %r1, 20; @%p2 bra A; mov.u32 %r3, 1; bra L; A: mov.u32 %r3, 2; "
@@ -208,8 +208,8 @@ def test_what_changes_in_the_loop_stays() -> None:
     assert {"POPC", "VOTE"} <= set(ops(unit)) and {"CS2R", "S2R", "S2UR"} & set(ops(unit))
 
 
-def test_registers_bound_it() -> None:
-    """With many values alive in the loop cheap work stays."""
+def test_register_pressure_keeps_cheap_work_in_the_loop() -> None:
+    """With many live values in the loop, cheap work stays."""
     many = "".join(f"ld.global.u32 %r{n}, [%rd3+{4 * n}];" for n in range(20, 55))
     use = "".join(f"mad.lo.u32 %r4, %r4, %r3, %r{n};" for n in range(20, 55))
     body = (
@@ -227,6 +227,6 @@ def test_registers_bound_it() -> None:
 
 
 def test_a_loop_that_never_ends() -> None:
-    """No exit: nothing to prove about ways out, and no crash."""
+    """No exit: nothing to prove about exits, and no crash."""
     unit, _ = optimized("L: ld.global.u32 %r5, [%rd3]; st.global.u32 [%rd5], %r5; bra L;", "sm_90")
     assert "LDG" in ops(unit)

@@ -1,4 +1,4 @@
-"""Unrolled and rotated loops: shapes, and values by simulator and PTX interpreter over many numbers of rounds."""
+"""Unrolled and rotated loops: shapes, and values by simulator and PTX interpreter over many iteration counts."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def all_of(unit: Unit, op: str) -> list[Inst]:
 
 
 @pytest.mark.parametrize("target", SMS)
-def test_four_loads_under_way(target: str) -> None:
-    """The main loop has four loads of one base in front of their users, one step of base and counter, one test; seven
-    copies in all, as ptxas."""
+def test_four_loads_in_flight(target: str) -> None:
+    """The main loop has four loads of one base before their users, one step of base and counter, one test; seven copies
+    in all, as in ptxas's code."""
     body = counted("mov.u32 %r3, 0;", 1, "setp.lt.s32 %p1, %r3, %r2;")
     unit, stats = optimized(body, target)
     assert stats["loops unrolled by four"] == 1
@@ -58,7 +58,7 @@ def test_four_loads_under_way(target: str) -> None:
     ],
 )
 def test_longest_body(unit: str, most: int) -> None:
-    """Steps count, not what two of them became: the limits are those of ptxas 13.0 for the same loops."""
+    """The limits count steps, not the merged instructions: they are those of ptxas 13.0 for the same loops."""
     for times in (most, most + 1):
         body = counted("mov.u32 %r3, 0; mov.u32 %r5, %r9;", 1, "setp.lt.s32 %p1, %r3, %r2;", unit * times).replace(
             END, "st.global.u64 [%rd5+16], %rd3; " + END
@@ -80,8 +80,8 @@ def test_longest_body(unit: str, most: int) -> None:
         ("add.u32 %r3, %r9, %r2;", -1, "setp.ge.s32 %p1, %r3, %r9;"),
     ],
 )
-def test_threads_part(start: str, step: int, test: str, target: str) -> None:
-    """Different numbers of rounds: the threads meet behind the four and the two copies."""
+def test_threads_diverge_and_reconverge(start: str, step: int, test: str, target: str) -> None:
+    """Different iteration counts: the threads reconverge after the loop of four and after the remainder."""
     body = counted(start, step, test)
     unit, stats = optimized(body, target)
     assert stats["loops unrolled by four"] == 1
@@ -89,7 +89,7 @@ def test_threads_part(start: str, step: int, test: str, target: str) -> None:
     assert differences(body, target, COUNTS[:10]) == []
 
 
-#: start, step, test: the counter is near the end of its numbers, or meets its bound only after a whole turn, or never
+#: start, step, test: the counter is near the end of its range, or reaches its bound only after wrapping, or never
 #: says beforehand.
 ODD = [
     ("add.u32 %r3, %r2, 0x7ffffff0;", 1, "setp.lt.s32 %p1, %r3, 0x7ffffffb;"),
@@ -107,8 +107,8 @@ ODD = [
 
 @pytest.mark.parametrize(("start", "step", "test"), ODD)
 def test_counters_at_their_ends(start: str, step: int, test: str) -> None:
-    """Values only: whether the loop is unrolled is up to the pass. Numbers of rounds stay small by a second bound where
-    the counter wraps."""
+    """Only values: the pass decides whether to unroll. A second bound keeps the iteration count small if the counter
+    wraps."""
     counts = tuple(n for n in (0, 1, 2, 3, 4, 5, 8) if _rounds(start, step, test, n) <= 100)
     assert counts
     body = counted(start, step, test)
@@ -117,7 +117,7 @@ def test_counters_at_their_ends(start: str, step: int, test: str) -> None:
 
 
 def _rounds(start: str, step: int, test: str, n: int) -> int:
-    """Rounds of a case of :data:`ODD`, at most 101, by counting."""
+    """Iterations of a case of :data:`ODD`, at most 101, by counting."""
     op, _, rest = start.partition(" ")
     terms = [n if t.strip() == "%r2" else int(t, 0) for t in rest.rstrip(";").split(",")[1:]]
     x = (
@@ -178,7 +178,7 @@ def test_known_rounds(target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_nest(target: str) -> None:
-    """Inner rounds known: the inner loop goes, then the outer is a candidate."""
+    """Known inner iteration count: the inner loop disappears, then the outer is a candidate."""
     body = (
         "mov.u32 %r4, 1; mov.u32 %r10, 0; M: mov.u32 %r3, 0; L: ld.global.u32 %r5, [%rd3]; mad.lo.u32 %r4, "
         "%r4, %r5, %r3; add.s64 %rd3, %rd3, 4; add.u32 %r3, %r3, 1; "
@@ -191,7 +191,7 @@ def test_nest(target: str) -> None:
 
 
 def test_a_counter_that_starts_once() -> None:
-    """The inner counter goes on where the last run left it: its rounds are not known, though its start is."""
+    """The inner counter continues from the previous run: its iteration count is unknown, though its start is known."""
     body = (
         "mov.u32 %r4, 1; mov.u32 %r3, 0; mov.u32 %r10, 0; M: mov.u32 %r11, 0; L: mad.lo.u32 %r4, %r4, 3, "
         "%r3; add.u32 %r3, %r3, 1; "
@@ -255,7 +255,7 @@ def test_loops_that_stay(loop: str, why: str) -> None:
     "L: setp.ge.s32 %p1, %r3, %r9; @%p1 bra X; {b} add.s32 %r3, %r3, 1; bra L; X:",
 ])  # fmt: skip
 def test_rotation(shape: str, target: str) -> None:
-    """The test goes to the end, and the loop is unrolled; no round at all stays no round."""
+    """The test moves to the end, and the loop is unrolled; zero iterations stay zero."""
     body = "mov.u32 %r4, 1; mov.u32 %r3, 0; " + shape.replace("{b}", BODY) + END
     unit, stats = optimized(body, target)
     assert stats["loops rotated"] == 1 and stats["loops unrolled by four"] == 1
@@ -267,7 +267,7 @@ def test_rotation(shape: str, target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_tests_that_carry_values_stay(target: str) -> None:
-    """What the test computes is read in the next round, or has effects: not rotated; values."""
+    """The next iteration reads the test's result, or the test has effects: not rotated; values."""
     for test in (
         "add.s32 %r3, %r3, 1; setp.lt.s32 %p1, %r3, %r2;",
         "atom.global.add.u32 %r6, [%rd5+4096], 1; setp.lt.s32 %p1, %r3, %r2;",
@@ -295,7 +295,7 @@ def test_the_same_twice() -> None:
 
 
 def test_rounds_by_counting() -> None:
-    """The closed form against a walk, for numbers at the ends of their ranges."""
+    """The closed form against a simulation, for numbers at the ends of their ranges."""
     rng = random.Random(5)
     ends = [0, 1, 2, 7, 0x7FFFFFFF, 0x7FFFFFFD, 0x80000000, 0x80000005, 0xFFFFFFFF, 0xFFFFFFF0]
     known = 0
@@ -341,7 +341,7 @@ def test_limits() -> None:
 
 
 def test_steps_fold() -> None:
-    """Sums of sums; one whose base is written in between stays."""
+    """Sums of sums fold; one whose base is written in between stays."""
 
     def add(d: int, s: int, by: int) -> Inst:
         from ir_format.model import NOT_PT, PT, RZ
@@ -361,7 +361,7 @@ def test_steps_fold() -> None:
 
 
 def test_open_loops_with_loads_are_longer() -> None:
-    """By four: 47 steps with a load in them, 18 without (ptxas: likewise)."""
+    """By four: 47 steps with a load among them, 18 without (as ptxas)."""
     for body, count, there in ((BODY, 16, True), (BODY, 24, False), ("", 7, True), ("", 10, False)):
         loop = "mad.lo.u32 %r4, %r4, %r4, %r3; xor.b32 %r4, %r4, %r9;" * count
         _, stats = optimized(

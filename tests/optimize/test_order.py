@@ -1,4 +1,4 @@
-"""Order before allocation: registers that cost no resident warps are used, and no more."""
+"""List scheduling before allocation: it uses the registers that cost no resident warps (occupancy), and no more."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.lower.helpers import kernel, lower_text
 
 @pytest.mark.parametrize(("sm", "free"), [(75, 64), (80, 32), (86, 40), (89, 40), (90, 32), (100, 32), (120, 40)])
 def test_registers_that_are_free(sm: int, free: int) -> None:
-    """65,536 registers over the most resident warps (PTX and CUDA manuals' tables), in units of 8; then one step per
-    warp less in a quarter of the SM."""
+    """65,536 registers divided by the most resident warps (tables of the PTX and CUDA manuals), in units of 8; then one
+    step per warp less in a quarter of the SM."""
     steps = register_steps(sm)
     assert steps[0] == free and steps[-1] == 255
     assert {64, 72, 80, 96, 128, 168} <= set(steps)
@@ -33,7 +33,7 @@ def _unit(name: str, sm: str) -> Unit:
 
 
 def _ahead(insts: list[Inst]) -> int:
-    """The most LDS under way at once where each is used first."""
+    """The most LDS in flight at once, until each is first used."""
     made: set[int] = set()
     most = 0
     for i in insts:
@@ -48,8 +48,7 @@ def _ahead(insts: list[Inst]) -> int:
 
 @pytest.mark.parametrize("sm", ["75", "80", "120"])
 def test_tile_loads_start_ahead(sm: str) -> None:
-    """The loop of a tiled product keeps several shared loads under way, though 28 values are alive without them on
-    sm_120."""
+    """The loop of a tiled product keeps several shared loads in flight, though 28 other values are live on sm_120."""
     unit = _unit("matmul", sm)
     tiles = [b.insts for b in unit.functions[0].blocks if sum(i.op == "LDS" for i in b.insts) >= 16]
     assert tiles
@@ -58,9 +57,9 @@ def test_tile_loads_start_ahead(sm: str) -> None:
 
 @pytest.mark.parametrize(("latency", "depth", "step"), [(340, 1, 40), (1100, 1, 32), (340, 0, 32)])
 def test_more_registers_where_they_pay(latency: int, depth: int, step: int) -> None:
-    """Four warps of sixteen go where a wait of three falls away from a loop, none where little is won, nor for code
-    that is run once beside a loop. By hand: 1200/16 + 1200/32 = 112.5 cycles, 40 (issue) + 340/32 = 50.6;
-    beside it 178.1 and 217.7."""
+    """Four warps of sixteen are given up if a wait of three disappears from a loop, none if little is gained, nor for
+    code that runs only once next to a loop. By hand: 1200/16 + 1200/32 = 112.5 cycles, 40 (issue) + 340/32 = 50.6; next
+    to it 178.1 and 217.7."""
     assert (resident(90, 32), resident(90, 33), resident(86, 40)) == (16, 12, 12)
     loop = Choice([Order(32, 1900, [])], 100, 1)
     found = best_step([loop, Choice([Order(32, 1200, []), Order(40, latency, [])], 40, depth)], 90)
@@ -82,8 +81,8 @@ START = (
 
 
 def test_loads_under_many_guards_come_together() -> None:
-    """Nine loads, each under a predicate of its own: more predicates than the file has, but all loads before the first
-    sum (ptxas: likewise)."""
+    """Nine loads, each under its own predicate: more predicates than the file has, but all loads precede the first sum
+    (as in ptxas's code)."""
     tests = "".join(
         f"and.b32 %t{n}, %r1, {1 << n}; setp.ne.s32 %q{n}, %t{n}, 0; mov.f32 %g{n}, 0f00000000;" for n in range(9)
     )
@@ -102,7 +101,8 @@ def test_loads_under_many_guards_come_together() -> None:
 
 
 def test_chains_of_a_loop_overlap() -> None:
-    """Four chains of eight dependent steps, one after the other in the program: neighbours are of different chains."""
+    """Four chains of eight dependent steps, one after another in the program: adjacent instructions are of different
+    chains."""
     chains = "".join("".join(f"mad.lo.s32 %c{c}, %c{c}, %c{c}, {n};" for n in range(8)) for c in range(4))
     ends = "".join(f"st.global.u32 [%rd3+{4 * c}], %c{c};" for c in range(4))
     body = (

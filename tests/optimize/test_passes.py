@@ -1,5 +1,5 @@
-"""What the passes of the optimize stage make of small kernels. That values stay the same is the business of
-tests/kernels, tests/lower and co-simulation."""
+"""The results of the optimize passes on small kernels. tests/kernels, tests/lower and co-simulation check that values
+stay the same."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SMS = ("sm_75", "sm_80", "sm_90", "sm_120")
 
 
 def optimized(body: str, target: str) -> tuple[Unit, dict[str, int]]:
-    """The unit of a kernel behind all passes, and their statistics."""
+    """A kernel's unit after all passes, and their statistics."""
     (unit,) = lower_text(kernel(body, target), target)
     ctx = Context(Header("ori", target), None, Flags())
     for p in PASSES:
@@ -58,7 +58,7 @@ def test_short_arm_is_predicated(target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_both_arms_are_predicated(target: str) -> None:
-    """A diamond: each arm's store has one of two opposite guards."""
+    """A diamond: the stores of the two arms have opposite guards."""
     unit, stats = optimized(
         HEAD
         + (
@@ -94,7 +94,7 @@ def test_arms_that_stay(arm: str) -> None:
 
 
 def test_value_from_before_survives() -> None:
-    """A register that the arm writes and that is read behind it is written under the guard, whatever else the arm
+    """A register that the arm writes and that is read after it is written under the guard, whatever else the arm
     computes in it."""
     unit, _ = optimized(
         HEAD
@@ -116,7 +116,7 @@ def test_value_from_before_survives() -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_loads_start_early(target: str) -> None:
-    """Loads that stand one by one in front of their users are brought together before registers are dealt out."""
+    """Loads that stand one by one before their users are moved together before registers are allocated."""
     body = (
         HEAD
         + "".join(f"ld.global.f32 %f{n}, [%rd3+{4096 * n}]; fma.rn.f32 %f0, %f{n}, %f{n}, %f0;" for n in range(1, 9))
@@ -128,7 +128,7 @@ def test_loads_start_early(target: str) -> None:
 
 
 def test_order_stops_at_the_limit() -> None:
-    """With more loads than registers the first users come before the last loads."""
+    """With more loads than registers, the first users precede the last loads."""
     count = 19
     loads = "".join(
         (
@@ -144,7 +144,7 @@ def test_order_stops_at_the_limit() -> None:
 
 
 def test_order_keeps_memory_and_barriers() -> None:
-    """A load stays behind the barrier, and behind a store in front of it that may be to the same place."""
+    """A load stays after the barrier, and after an earlier store that may alias it."""
     body = HEAD + (
         "st.global.u32 [%rd3], %r1; ld.global.u32 %r3, [%rd1]; bar.sync 0; ld.global.u32 %r4, [%rd3+4]; "
         "add.s32 %r5, %r3, %r4; st.global.u32 [%rd3+8], %r5; ret;"
@@ -153,9 +153,9 @@ def test_order_keeps_memory_and_barriers() -> None:
     assert [i for i in ops(unit) if i in ("STG", "LDG", "BAR")] == ["STG", "LDG", "BAR", "LDG", "STG"]
 
 
-def test_warp_is_known_to_be_together() -> None:
-    """The branch in front of a shuffle is gone, so nothing has to wait for the warp; behind a long divergent arm it
-    does."""
+def test_no_warpsync_where_the_warp_has_converged() -> None:
+    """The branch before a shuffle is gone, so nothing must wait for the warp; after a long divergent arm something
+    must."""
     text = HEAD + (
         "setp.ge.u32 %p1, %r1, %r2; @%p1 bra J; {} J: shfl.sync.bfly.b32 %r3, %r1, 1, 31, 0xffffffff; "
         "st.global.u32 [%rd3], %r3; ret;"
@@ -166,8 +166,8 @@ def test_warp_is_known_to_be_together() -> None:
     assert "WARPSYNC" in ops(long)
 
 
-def test_no_barrier_in_front_of_exit() -> None:
-    """A loop that threads leave one by one only to end needs no barrier; with work behind it it does."""
+def test_no_convergence_barrier_before_exit() -> None:
+    """A loop that threads leave one by one only to exit needs no barrier; with work after it, it does."""
     loop = (
         HEAD
         + 'L: .pragma "nounroll";'
@@ -181,7 +181,7 @@ def test_no_barrier_in_front_of_exit() -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_shift_and_sum_are_one(target: str) -> None:
-    """LEA, also where several sums share the shift."""
+    """LEA, also if several sums share the shift."""
     unit, _ = optimized(
         HEAD
         + (
@@ -196,7 +196,7 @@ def test_shift_and_sum_are_one(target: str) -> None:
 
 @pytest.mark.parametrize(("amount", "left"), [(32, False), (40, False), (45, True)])
 def test_words_of_wide_shifts(amount: int, left: bool) -> None:
-    """Only one word of a double word gets into the result: at most one shift, of that word."""
+    """Only one word of a double word reaches the result: at most one shift, of that word."""
     op = "shl.b64" if left else "shr.u64"
     want = "{%r5, %r6}" if left else "{%r6, %r5}"
     unit, _ = optimized(
@@ -240,7 +240,7 @@ def constants(unit: Unit) -> set[Const]:
     ("a", "b"), [(0xFFFFFFFF, 1), (0xFFFFFFFF, 0), (0x1_FFFFFFFF, 0x2_00000003), (0xFFFFFFFF_FFFFFFFF, 1)]
 )
 def test_carry_of_constants(a: int, b: int) -> None:
-    """64-bit sums of constants are constants, carry and all."""
+    """64-bit sums of constants are constants, including the carry."""
     unit, _ = optimized(HEAD + f"mov.b64 %rd4, {a}; add.s64 %rd5, %rd4, {b}; st.global.u64 [%rd3], %rd5; ret;", "sm_80")
     assert not any(i.op == "IADD3" and i.mods == ("X",) and any(type(o) is Imm for o in i.srcs) for i in insts(unit))
     total = a + b & (1 << 64) - 1
@@ -250,8 +250,8 @@ def test_carry_of_constants(a: int, b: int) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_rows_of_a_tile_share_an_address(target: str) -> None:
-    """(a + 0x1000) + b as an address is a + b with an offset where a + b is at hand, in a loop too, where a is no
-    value."""
+    """(a + 0x1000) + b as an address is a + b with an offset if a + b exists already, also in a loop, where a is no
+    SSA value."""
     body = (
         "ld.param.u32 %r2, [n]; mov.u32 %r1, %tid.x; mov.u32 %r3, 0; cvta.to.global.u64 %rd1, %rd1; L: "
         '.pragma "nounroll"; add.s32 %r4, %r3, %r1; ld.shared.u32 %r5, [%r4];'
@@ -266,7 +266,7 @@ def test_rows_of_a_tile_share_an_address(target: str) -> None:
 
 
 def test_rules_of_order_are_checked() -> None:
-    """A table that breaks one, and one that names no pass, are refused with the reason."""
+    """A table that breaks an ordering rule, and one that names an unknown pass, are refused with the reason."""
     rule = Order("licm", "unroll", "because")
     check_order(["licm", "dce", "unroll"], (rule,))
     for names, what in ((["unroll", "licm"], "because"), (["licm"], "names no pass"), (["licm", "licm"], "one name")):
@@ -275,7 +275,7 @@ def test_rules_of_order_are_checked() -> None:
 
 
 def test_dump_after_all_passes(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each pass once and in order, in the form that it works on; the unit itself leaves as level `ori`."""
+    """Each pass once and in order, in the form that it works on; the unit itself is written at level `ori`."""
     (unit,) = lower_text(
         kernel(HEAD + "mov.u32 %r3, 0; L: add.u32 %r3, %r3, %r1; setp.lt.u32 %p1, %r3, %r2; @%p1 bra L; ret;", "sm_80"),
         "sm_80",
@@ -290,7 +290,7 @@ def test_dump_after_all_passes(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_former_names_of_passes() -> None:
-    """Scripts that name passes as before go on working."""
+    """Scripts that use the former names of passes continue to work."""
     assert all(new in {p.name for p in PASSES} for new in OPTIMIZE.renamed.values())
     ctx = Context(Header("ori", "sm_80"), None, Flags(only=("simplify", "order")))
     assert [p.name for p in select(OPTIMIZE, PASSES, ctx)] == ["combine", "list-schedule"]
@@ -299,7 +299,7 @@ def test_former_names_of_passes() -> None:
 @pytest.mark.parametrize("target", SMS)
 @pytest.mark.parametrize(("test", "taken"), [("setp.lt.u32 %p1, %r4, 9;", True), ("setp.gt.u32 %p1, %r4, 9;", False)])
 def test_branch_on_a_constant(test: str, taken: bool, target: str) -> None:
-    """Only the arm that runs is left, and no branch; of %r4 it is known that it is below 8."""
+    """Only the executed arm is left, and no branch; %r4 is known to be below 8."""
     long = "xor.b32 %r3, %r3, %r1; mul.lo.s32 %r3, %r3, %r3;" * 6
     body = (
         f"and.b32 %r4, %r2, 7; {test} mov.u32 %r3, 7; @%p1 bra X; {long} bra J; X: st.global.u32 [%rd3], %r1; "
@@ -311,7 +311,7 @@ def test_branch_on_a_constant(test: str, taken: bool, target: str) -> None:
 
 
 def _with_q(body: str, target: str) -> tuple[Unit, dict[str, int]]:
-    """As :func:`optimized`, with a parameter more."""
+    """Like :func:`optimized`, with an additional parameter."""
     text = kernel(body, target, ".param .u64 p, .param .u32 n, .param .u64 q")
     (unit,) = lower_text(text, target)
     ctx = Context(Header("ori", target), None, Flags())
@@ -320,9 +320,9 @@ def _with_q(body: str, target: str) -> tuple[Unit, dict[str, int]]:
     return unit, ctx.stats
 
 
-def test_parameters_load_behind_the_exits() -> None:
-    """Threads that end at a second test load no parameter that only the others read; what is read before and behind a
-    loop, and not in it, is loaded twice and held in no register meanwhile."""
+def test_parameters_are_loaded_after_the_exits() -> None:
+    """Threads that exit at a second test load no parameter that only the others read. A parameter that is read before
+    and after a loop, but not in it, is loaded twice and kept in no register meanwhile."""
     early = "ld.param.u64 %rd4, [q]; " + HEAD + "setp.ge.s32 %p1, %r1, %r2; @%p1 ret; "
     unit, stats = _with_q(
         early + "ld.global.u32 %r3, [%rd3]; setp.ne.s32 %p1, %r3, 7; @%p1 ret; st.global.u64 [%rd3], %rd4; ret;",

@@ -1,5 +1,5 @@
-"""Pointers that run through a loop in step: which share one, that values stay, and that cheap results go behind a
-wait."""
+"""Pointers that advance in step through a loop (strength reduction): which share one register, that values stay, and
+that cheap results move after a wait."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def rows(
     kind: str = "s32",
 ) -> str:
     """A loop over ROWS pointers `begin + (row + k) * pitch * 4`; ``step``: the same for all, or a function of the
-    number; ``read``: what the loop does with one."""
+    number; ``read``: the use of one pointer in the loop."""
     head = (
         f".reg .b64 %q<{ROWS}>; .reg .b64 %a<{ROWS}>; .reg .b32 %v<{ROWS}>; .reg .b32 %t<{ROWS}>; shl.b32 %r5, "
         f"%r1, 5; and.b32 %r5, %r5, 32; and.b32 %r6, %r1, 7; add.u32 %r6, %r6, 3;"
@@ -94,7 +94,7 @@ def test_forms(change: dict[str, str], target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_steps_that_differ(target: str) -> None:
-    """Three groups; a step of its own makes no group."""
+    """Three groups; a pointer with a different step is in no group."""
     body = rows(step=lambda n: 4096 if n == 5 else 64 + 4 * (n % 3))
     _, stats = optimized(body, target)
     assert stats["pointers that share one"] == ROWS - 1
@@ -103,7 +103,7 @@ def test_steps_that_differ(target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_a_read_between_the_updates(target: str) -> None:
-    """A pointer that is read where some have grown and others not stays out."""
+    """A pointer that is read between the updates of others is left out."""
     body = rows().replace(
         "add.s64 %q10, %q10, 128;",
         (
@@ -126,8 +126,8 @@ def test_a_pointer_that_is_read_behind_the_loop(target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_pointers_of_an_inner_loop_that_go_on(target: str) -> None:
-    """Set once, in front of both loops: the shared pointer must not start again in the second round of the outer
-    one."""
+    """Set once, before both loops: the shared pointer must not restart in the second iteration of the outer
+    loop."""
     body = (
         rows()
         .replace("L: .pragma", "mov.u32 %r8, 0; M: mov.u32 %r3, 0; L: .pragma")
@@ -148,8 +148,8 @@ def test_nothing_changes_where_registers_suffice(target: str) -> None:
     assert "pointers that share one" not in ctx.stats
 
 
-#: 40 addresses in front of a barrier and a wait, for loads behind it; what they are made from grows from round to
-#: round.
+#: 40 addresses before a barrier and a wait, for loads after it; the values they are computed from grow from iteration
+#: to round.
 _WAIT = (
     (
         ".reg .b64 %a<40>; .reg .b32 %v<40>; and.b32 %r5, %r1, 31; mov.u32 %r4, 0; mov.u32 %r10, 0; "
@@ -181,7 +181,7 @@ def test_addresses_go_behind_a_wait(target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_addresses_stay_where_their_parts_change(target: str) -> None:
-    """What an address is made from grows in the waiting loop."""
+    """The values from which an address is computed grow in the waiting loop."""
     body = _WAIT.replace("W: ", "mov.u32 %r7, 0; W: add.u32 %r5, %r5, 1; add.u32 %r7, %r7, 1;").replace(
         "@%p1 bra W;", "setp.lt.u32 %p2, %r7, 3; @%p1 bra W; @%p2 bra W;"
     )

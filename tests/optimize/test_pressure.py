@@ -1,5 +1,5 @@
-"""Where registers run short: values made again, orders that save registers. Small kernels, and random programs run
-before and after."""
+"""High register pressure: rematerialized values, orders that save registers. Small kernels, and random programs
+executed before and after."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.regalloc.execute import observe
 from tests.regalloc.generate import make_unit
 
 
-#: A loop over `count` sums that need a register each, and `count` masks of the thread's number that are cheap to make
+#: A loop over `count` sums that need a register each, and `count` masks of the thread's number that are cheap to
 #: again.
 def _loop(count: int) -> str:
     sums = "".join(f".reg .b32 %s<{count}>; .reg .b32 %m<{count}>;")
@@ -39,12 +39,12 @@ def _loop(count: int) -> str:
 
 
 def spilled(body: str, target: str, skip: tuple[str, ...] = ()) -> int:
-    """Bytes that a kernel stores because registers ran out."""
+    """Bytes that a kernel spills because registers ran out."""
     return stored(kernel(body, target), target, skip)
 
 
 def stored(text: str, target: str, skip: tuple[str, ...] = ()) -> int:
-    """The same of a program of one kernel."""
+    """The same for a program with one kernel."""
     from stages.optimize.passes import PASSES
 
     (unit,) = lower_text(text, target)
@@ -58,14 +58,14 @@ def stored(text: str, target: str, skip: tuple[str, ...] = ()) -> int:
 
 
 def test_vectors_find_places_below_the_limit() -> None:
-    """A matrix product with 128 accumulators: orders that leave twelve registers free left no room for pairs and quads,
+    """A matrix product with 128 accumulators: orders that left twelve registers free left no room for pairs and quads,
     and 368 bytes were spilled (ptxas 13.0: none)."""
     assert stored(big_ptx("sm_90", 1), "sm_90") == 0
 
 
 @pytest.mark.parametrize("target", SMS)
 def test_cheap_values_are_made_again(target: str) -> None:
-    """130 sums and 130 masks do not fit into 252 registers; the masks are made in the loop."""
+    """130 sums and 130 masks do not fit into 252 registers; the masks are rematerialized in the loop."""
     assert spilled(_loop(130), target) == 0
     assert spilled(_loop(130), target, ("rematerialize",)) > 0
 
@@ -78,7 +78,7 @@ def test_nothing_is_made_again_where_all_fits(target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_addresses_are_computed_just_in_time(target: str) -> None:
-    """130 addresses that are computed long before their loads would need 260 registers."""
+    """130 addresses computed long before their loads would need 260 registers."""
     count = 130
     head = (
         f".reg .b64 %a<{count}>; .reg .b32 %v<{count}>; mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [p]; "
@@ -95,7 +95,7 @@ def test_addresses_are_computed_just_in_time(target: str) -> None:
 
 
 def test_addresses_come_behind_a_load_from_tensor_memory() -> None:
-    """128 words from tensor memory and 128 addresses that are computed in front of the load."""
+    """128 words from tensor memory, and 128 addresses computed before the load."""
     words = ", ".join(f"%v{n}" for n in range(128))
     head = (
         ".reg .b64 %a<128>; .reg .b32 %v<128>; mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [p]; "
@@ -110,7 +110,7 @@ def test_addresses_come_behind_a_load_from_tensor_memory() -> None:
 
 @pytest.mark.parametrize("first", range(0, 120, 40))
 def test_random_programs_mean_the_same(first: int) -> None:
-    """Under a limit of 24 registers both passes have a lot to do."""
+    """Under a limit of 24 registers both passes change much."""
     made = 0
     for seed in range(first, first + 40):
         before = make_unit(seed, 60)
@@ -124,14 +124,14 @@ def test_random_programs_mean_the_same(first: int) -> None:
         for run in range(2):
             assert observe(before, False, run) == observe(after, False, run), seed
         for f in after.functions:
-            schedule_blocks(f, Analyses(f, after, ctx))  # disjoint accesses may change places
+            schedule_blocks(f, Analyses(f, after, ctx))  # disjoint accesses may be exchanged
         for run in range(2):
             assert sorted(map(repr, observe(before, False, run))) == sorted(map(repr, observe(after, False, run))), seed
     assert made
 
 
 def _alive(f: Function, block: Block, pos: int) -> int:
-    """Most words of file R alive behind an instruction of the block, of those that hold something by then."""
+    """Most words of file R live after an instruction of the block, among those that have a value by then."""
     live = liveness(f)
     owner, first = live.cells.owner, live.cells.first
     there = live.in_cells(pos)
@@ -144,7 +144,7 @@ def _alive(f: Function, block: Block, pos: int) -> int:
 
 @pytest.mark.parametrize("tight", [2, 8, 40])
 def test_order_counts_what_is_alive(tight: int) -> None:
-    """The peak that a new order claims is the one that liveness finds in it, loop variables and all."""
+    """The peak that a new order claims equals the one that liveness finds in it, including loop variables."""
     seen = 0
     for seed in range(60):
         (f,) = make_unit(seed, 40).functions[:1]

@@ -1,4 +1,4 @@
-"""Loads of what is known, stores that nobody sees: small kernels and the accesses that are left."""
+"""Redundant loads and dead stores: small kernels and the accesses that remain."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHARED = ".shared .align 16 .b8 s[256]; .shared .align 16 .b8 t[256]; mov.u32 %r
 @pytest.mark.parametrize(
     ("body", "loads", "stores"),
     [
-        # the same word twice; with a store to other bytes of the same base between; with one that may be anywhere
+        # the same word twice; with a store to other bytes of the same base between; with one that may alias
         (
             "ld.global.u32 %r3, [%rd3]; ld.global.u32 %r4, [%rd3]; add.u32 %r3, %r3, %r4; st.global.u32 [%rd3+4], %r3;",
             1,
@@ -60,7 +60,7 @@ SHARED = ".shared .align 16 .b8 s[256]; .shared .align 16 .b8 t[256]; mov.u32 %r
             2,
             1,
         ),
-        # forwarding; not over a barrier, not what is volatile
+        # forwarding; not across a barrier, not of volatile accesses
         ("st.global.u32 [%rd3], %r1; ld.global.u32 %r4, [%rd3]; st.global.u32 [%rd3+4], %r4;", 0, 2),
         ("st.global.u32 [%rd3], %r1; bar.sync 0; ld.global.u32 %r4, [%rd3]; st.global.u32 [%rd3+4], %r4;", 1, 2),
         ("st.global.u32 [%rd3], %r1; ld.volatile.global.u32 %r4, [%rd3]; st.global.u32 [%rd3+4], %r4;", 1, 2),
@@ -73,7 +73,7 @@ SHARED = ".shared .align 16 .b8 s[256]; .shared .align 16 .b8 t[256]; mov.u32 %r
             1,
             2,
         ),
-        # dead stores: overwritten, in part only, with a load that may look between, volatile
+        # dead stores: overwritten, partly overwritten, with a load that may read in between, volatile
         ("st.global.u32 [%rd3], %r1; st.global.u32 [%rd3], %r2;", 0, 1),
         ("st.global.u32 [%rd3], %r1; st.global.v2.u32 [%rd3], {%r2, %r1};", 0, 1),
         ("st.global.u32 [%rd3], %r1; st.global.u8 [%rd3], %r2;", 0, 2),
@@ -81,11 +81,11 @@ SHARED = ".shared .align 16 .b8 s[256]; .shared .align 16 .b8 t[256]; mov.u32 %r
         ("st.global.u32 [%rd3], %r1; ld.global.u32 %r4, [%rd3+4]; st.global.u32 [%rd3], %r4;", 1, 1),
         ("st.global.u32 [%rd3], %r1; bar.sync 0; st.global.u32 [%rd3], %r2;", 0, 2),
         ("st.volatile.global.u32 [%rd3], %r1; st.global.u32 [%rd3], %r2;", 0, 2),
-        # under a guard: hidden by the same one and by none, not the other way
+        # under a guard: hidden by a store under the same guard or none, not the other way
         ("setp.lt.u32 %p1, %r1, %r2; @%p1 st.global.u32 [%rd3], %r1; @%p1 st.global.u32 [%rd3], %r2;", 0, 1),
         ("setp.lt.u32 %p1, %r1, %r2; @%p1 st.global.u32 [%rd3], %r1; st.global.u32 [%rd3], %r2;", 0, 1),
         ("setp.lt.u32 %p1, %r1, %r2; st.global.u32 [%rd3], %r1; @%p1 st.global.u32 [%rd3], %r2;", 0, 2),
-        # behind a join: known where no way to it stores, else not
+        # after a join: known if no path to it stores
         (
             (
                 "ld.global.u32 %r3, [%rd3]; setp.lt.u32 %p1, %r3, %r2; @%p1 bra X; bar.sync 0; "
@@ -103,7 +103,7 @@ def test_global(body: str, loads: int, stores: int, target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_known_behind_a_join(target: str) -> None:
-    """Neither arm stores: loads in and behind them are the first one's; a loop that stores forgets."""
+    """Neither arm stores: loads in and after them use the first one's value; a loop that stores invalidates it."""
     long = "xor.b32 %r5, %r5, %r1; mul.lo.s32 %r5, %r5, %r5;" * 6
     body = (
         f"ld.global.u32 %r3, [%rd3]; mov.u32 %r5, %r3; setp.lt.u32 %p1, %r3, %r2; @%p1 bra X; "
@@ -122,7 +122,7 @@ def test_known_behind_a_join(target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_symbols_do_not_alias(target: str) -> None:
-    """A store to one shared variable leaves what is known of another."""
+    """A store to one shared variable does not affect what is known of another."""
     body = (
         "ld.shared.u32 %r3, [s+4]; st.shared.u32 [t+4], %r1; ld.shared.u32 %r4, [s+4]; add.u32 %r3, %r3, %r4; "
         "st.global.u32 [%rd3], %r3; ret;"
@@ -133,7 +133,7 @@ def test_symbols_do_not_alias(target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_local_memory_dies_with_the_kernel(target: str) -> None:
-    """What is stored to it and loaded again is the value; then nobody reads the stores."""
+    """A value stored to it and loaded again is forwarded; the stores are then dead."""
     body = (
         ".local .align 4 .b8 l[16]; mov.u64 %rd5, l; cvta.local.u64 %rd6, %rd5; cvta.to.local.u64 %rd5, %rd6; "
         "st.local.u32 [%rd5], %r1; st.local.u32 [%rd5+4], %r2; ld.local.u32 %r3, [%rd5+4]; "

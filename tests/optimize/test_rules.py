@@ -1,4 +1,4 @@
-"""Rules that take one instruction into another: what is left, and the values by simulator and PTX interpreter."""
+"""Rules that merge one instruction into another: what remains, and the values by simulator and PTX interpreter."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def of(unit: Unit, op: str) -> list[Inst]:
 
 
 def from_text(source: str, target: str) -> Unit:
-    """The unit of a module behind all passes."""
+    """A module's unit after all passes."""
     (unit,) = lower_text(source, target)
     ctx = Context(Header("ori", target), None, Flags())
     for p in PASSES:
@@ -43,7 +43,7 @@ def from_text(source: str, target: str) -> Unit:
     ],
 )
 def test_what_needs_no_instruction(text: str, op: str, target: str) -> None:
-    """Choices between multiples, sums with a product, words that a shift leaves empty."""
+    """Selects between multiples, sums with a product, words that a shift leaves empty."""
     body = f"{text} st.global.u32 [%rd5], %r3; ret;"
     unit, _ = looped(body, target)
     plain, _ = looped("st.global.u32 [%rd5], %r1; ret;", target)
@@ -68,7 +68,7 @@ def test_upper_words_of_local_addresses(target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_signs_of_doubles(target: str) -> None:
-    """-x and |x| in f64 arithmetic and comparisons cost nothing; where the number itself is stored it is made."""
+    """-x and |x| in f64 arithmetic and comparisons cost nothing; if the number itself is stored it is computed."""
     body = (
         "{ .reg .f64 x, y, n, a, z; .reg .b32 w; ld.global.u32 w, [%rd5]; cvt.rn.f64.u32 x, w; "
         "cvt.rn.f64.s32 y, %r9; neg.f64 n, x; fma.rn.f64 z, n, y, n; abs.f64 a, n; mul.rn.f64 z, z, a; "
@@ -80,7 +80,7 @@ def test_signs_of_doubles(target: str) -> None:
     made = of(unit, "DADD")
     assert [len(i.srcs) for i in of(unit, "DFMA")] == [3] and len(made) == 3, (
         made
-    )  # the sums, and |z|, which two ways bring to F2F
+    )  # the sums, and |z|, which two paths bring to F2F
     assert differences(body + end, target, (0, 7)) == []
     unit, _ = looped(body + "cvt.rn.f32.f64 %f1, n; st.global.f32 [%rd5], %f1; ret; }", target)
     assert of(unit, "DADD")
@@ -88,7 +88,7 @@ def test_signs_of_doubles(target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_signs_and_saturation(target: str) -> None:
-    """|x|, -x and what is brought between 0 and 1 cost nothing of their own."""
+    """|x|, -x and clamping to [0, 1] need no separate instruction."""
     body = (
         "mov.b32 %f1, %r9; cvt.rn.f32.u32 %f1, %r9; neg.f32 %f2, %f1; fma.rn.f32 %f3, %f2, %f1, 0f3F800000; "
         "cvt.sat.f32.f32 %f3, %f3; abs.f32 %f4, %f2; mul.f32 %f4, %f4, %f3; st.global.f32 [%rd5], %f4; ret;"
@@ -101,7 +101,7 @@ def test_signs_and_saturation(target: str) -> None:
 @pytest.mark.parametrize("target", SMS)
 def test_minima_and_conditions(target: str) -> None:
     """A sum in a minimum, a minimum of three, a condition that is added, the sign of a byte: as few instructions as in
-    ptxas's code where the SM has them, and the values of the program everywhere."""
+    ptxas's code if the SM has them, and the program's values everywhere."""
     body = (
         "setp.lt.u32 %p1, %r1, 5; selp.u32 %r3, 1, 0, %p1; add.s32 %r3, %r3, %r9; add.s32 %r4, %r1, -7; "
         "min.s32 %r4, %r4, %r3; max.s32 %r5, %r1, %r9; max.s32 %r5, %r5, %r3; xor.b32 %r4, %r4, %r5; "
@@ -121,8 +121,9 @@ def test_minima_and_conditions(target: str) -> None:
 
 
 @pytest.mark.parametrize("kernel", ["matmul", "trig", "divrem64"])
-def test_combining_again_looks_at_all_that_changed(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second run skips what did not change since the first; the code is that of a run that looks at all."""
+def test_second_combining_run_visits_all_that_changed(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second run skips what has not changed since the first; the code equals that of a run that looks at
+    everything."""
     source = (ROOT / "tests/kernels/ptx/sm_80" / f"{kernel}.ptx").read_text()
     some = from_text(source, "sm_80")
     plain = Values.start_notes

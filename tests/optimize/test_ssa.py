@@ -1,5 +1,5 @@
-"""SSA form: random programs run before, in and behind it; values that it shows; values seen through predicates, guarded
-results."""
+"""SSA form: random programs executed before, in and after it; values that it exposes; values seen through predicates,
+guarded results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.optimize.test_passes import HEAD, SMS, of, ops, optimized
 
 @pytest.mark.parametrize("target", SMS)
 def test_unrelated_values_of_one_register_part(target: str) -> None:
-    """The zero that starts a counter is known where only it can arrive."""
+    """The zero that initializes a counter is known where only it can arrive."""
     body = HEAD + (
         "mov.u32 %r3, 0; mov.u32 %r4, %r3; mov.u32 %r5, %r3; L: add.u32 %r3, %r3, %r1; add.u32 %r4, %r4, "
         "%r3; setp.lt.u32 %p1, %r3, %r2; @%p1 bra L;"
@@ -123,7 +123,8 @@ def program(rng: random.Random) -> Function:
             kind = rng.random()
             if kind < 0.4:
                 d, s = word(), word() if rng.random() < 0.7 else Imm("I", rng.randrange(100))
-                body.append(Inst("COPY", (), (d,), (s,), None if d == s else p))  # one that vanishes asks for no guard
+                # a copy that disappears needs no guard
+                body.append(Inst("COPY", (), (d,), (s,), None if d == s else p))
             elif kind < 0.7:
                 body.append(Inst("IADD3", (), (word(), PT, PT), (word(), word(), RZ), p))
             else:
@@ -138,9 +139,9 @@ def program(rng: random.Random) -> Function:
 
 
 def run(f: Function, way: random.Random, steps: int = 300) -> list[int]:
-    """What the stores see on one way through the program; branches and guards are decided by ``way``. In SSA form a PHI
-    takes the value of the block that control came from, a guarded write that does not happen the value that it is tied
-    to."""
+    """The values that the stores see on one path through the program; ``way`` decides branches and guards. In SSA form
+    a PHI takes the value from the block that control came from; a guarded write that does not happen takes the value
+    that it is tied to."""
     at = {b.id: n for n, b in enumerate(f.blocks)}
     cells: dict[tuple[int, int], int] = {}
     seen: list[int] = []
@@ -195,7 +196,7 @@ def run(f: Function, way: random.Random, steps: int = 300) -> list[int]:
 
 
 def test_random_programs_store_the_same() -> None:
-    """In the form and behind it; not an instruction more behind it."""
+    """In the form and after it; no additional instruction after it."""
     split = phis = 0
     for seed in range(150):
         before, after = program(random.Random(seed)), program(random.Random(seed))
@@ -205,7 +206,7 @@ def test_random_programs_store_the_same() -> None:
         split += ctx.stats.get("webs split", 0)
         phis += sum(i.op == "PHI" for b in after.blocks for i in b.insts)
         assert not faults(after, webs), seed
-        # Copies that bring lanes together are steps too, so runs in the form are compared as far as the shorter goes.
+        # Copies that join lanes are steps too, so runs in the form are compared up to the shorter one's length.
         for k in range(6):
             a, b = run(before, random.Random(k)), run(after, random.Random(k))
             assert a[: len(b)] == b[: len(a)], seed
@@ -266,7 +267,7 @@ def test_forms_exist() -> None:
 
 
 def test_blocks_that_nothing_reaches_are_left_out() -> None:
-    """The solver goes over the blocks of its order alone, and ends."""
+    """The solver visits only the blocks of its order, and ends."""
     succs: list[tuple[int, ...]] = [(1,), (), (1,)]
     preds: list[tuple[int, ...]] = [(), (0, 2), ()]
     after = solve([1, 0], succs, preds, [0, 1, 1], [0, 0, 0])[1]

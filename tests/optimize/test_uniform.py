@@ -46,7 +46,7 @@ def test_block_indices_are_uniform() -> None:
 
 
 def test_a_word_with_another_reader_stays() -> None:
-    """A store takes no uniform register: one load for all readers."""
+    """A store accepts no uniform register: one load for all readers."""
     unit, stats = optimized(
         HEAD + "add.s32 %r3, %r1, %r2; st.global.u32 [%rd3], %r3; st.global.u32 [%rd3+4], %r2; ret;", "sm_90"
     )
@@ -58,8 +58,8 @@ def _with_function(body: str, call: str, name: str = "g") -> str:
     return kernel(HEAD + call + "st.global.u32 [%rd3], %r1; ret;", "sm_90", head=CALLEE.format(name=name, body=body))
 
 
-def test_words_are_loaded_behind_calls() -> None:
-    """Calls destroy uniform registers: a word that is read before and after one is loaded twice."""
+def test_words_are_loaded_again_after_calls() -> None:
+    """Calls destroy uniform registers: a word that is read before and after a call is loaded twice."""
     from ir_format.model import Header
     from stages.optimize.passes import PASSES
     from stages.plumbing.runner import Context, Flags
@@ -118,7 +118,7 @@ def test_debug_frame_names_the_return_register() -> None:
 
 @pytest.mark.parametrize("target", ["sm_90", "sm_120"])
 def test_far_parameters_are_loaded_where_they_are_read(target: str) -> None:
-    """The pointer of the last store is loaded behind the long arm, one that is read close by stays."""
+    """The pointer of the last store is loaded after the long arm; one that is read close by stays."""
     work = "mad.lo.s32 %r3, %r3, %r1, %r3; xor.b32 %r3, %r3, %r1;" * 30
     body = HEAD + (
         f"mov.u32 %r3, %r1; ld.param.u64 %rd5, [p]; setp.ge.u32 %p1, %r1, %r2; @%p1 bra J; {work} J: "
@@ -132,9 +132,9 @@ def test_far_parameters_are_loaded_where_they_are_read(target: str) -> None:
     assert "loads sunk" not in stats
 
 
-def test_parts_of_a_warp_that_run_apart_share_no_words() -> None:
-    """A loop with two entries has no barrier: its threads may run in groups, and one would see the other's uniform
-    registers."""
+def test_divergent_groups_share_no_uniform_registers() -> None:
+    """A loop with two entries has no barrier: its threads may run in groups, and one group would see the other's
+    uniform registers."""
     loop = (
         "setp.lt.u32 %p1, %r1, 7; @%p1 bra A; B: mad.lo.u32 %r3, %r3, %r2, %r1; A: mad.lo.u32 %r3, %r3, %r2, "
         "%r3; setp.lt.u32 %p2, %r3, %r1; @%p2 bra B;"

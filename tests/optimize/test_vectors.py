@@ -1,5 +1,5 @@
-"""Loads of neighbouring words of shared memory: what is joined, what is not, and the values by simulator and PTX
-interpreter."""
+"""Loads of neighbouring words of shared memory (load vectorizer): which are joined, which are not, and the values by
+simulator and PTX interpreter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ir_format.model import Inst, Unit
 from tests.optimize.loop_kernels import SMS, differences
 from tests.optimize.test_loops_licm import optimized
 
-#: sh is filled with 64 words that differ; %r7 = its address.
+#: sh contains 64 different words; %r7 = its address.
 FILL = (
     "mov.u32 %r7, sh; shl.b32 %r8, %r1, 2; add.u32 %r8, %r7, %r8; ld.global.u32 %r6, [%rd3]; "
     "st.shared.u32 [%r8], %r6; bar.sync 0;"
@@ -48,8 +48,7 @@ def four(*offsets: int, between: str = "") -> str:
     ],
 )
 def test_words_of_a_row(offsets: tuple[int, ...], wanted: list[str], target: str) -> None:
-    """Rows of 16 bytes from an array that is aligned: as many words as stand side by side on a boundary of their
-    size."""
+    """Rows of 16 bytes from an aligned array: as many words as are adjacent on a boundary of their size."""
     body = four(*offsets)
     unit, _ = optimized(body, target)
     assert sizes(unit) == wanted
@@ -70,7 +69,7 @@ def test_what_is_known_of_the_base(shift: int, target: str) -> None:
 @pytest.mark.parametrize(
     "between",
     [
-        "st.shared.u32 [%r6+64], %r1;",  # a base of its own: a constant distance of the rows would be seen
+        "st.shared.u32 [%r6+64], %r1;",  # another base: a constant distance of the rows would be seen
         "bar.sync 0;",
         "atom.shared.add.u32 %r15, [%r8+64], 1;",
         "membar.cta;",
@@ -87,7 +86,7 @@ def test_what_keeps_words_apart(between: str, target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_a_word_twice(target: str) -> None:
-    """The second load of a word stays beside the wide one."""
+    """The second load of a word stays in addition to the wide one."""
     body = (
         FILL
         + ROW
@@ -102,7 +101,7 @@ def test_a_word_twice(target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_rounds_of_a_loop(target: str) -> None:
-    """Four rounds side by side: their words are one load; registers that are written several times keep their
+    """Four iterations next to each other: their words are one load; registers that are written several times keep their
     values."""
     body = (
         FILL

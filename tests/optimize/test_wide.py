@@ -23,7 +23,7 @@ STORE = "st.global.u64 [%rd3], %rd4; ret;"
 
 
 def optimized(body: str, target: str) -> tuple[Unit, dict[str, int]]:
-    """As that of test_passes, for a kernel with another pointer."""
+    """Like that of test_passes, for a kernel with another pointer."""
     (unit,) = lower_text(kernel(body, target, PARAMS), target)
     ctx = Context(Header("ori", target), None, Flags())
     for p in PASSES:
@@ -48,7 +48,7 @@ def sums(unit: Unit) -> list[str]:
     return sorted(names)
 
 
-#: name -> (body behind HEAD, sums up to sm_110, sums from sm_120 on). %r1: thread, %r2: the parameter n, %rd1: p, %rd3:
+#: name -> (body after HEAD, sums up to sm_110, sums from sm_120 on). %r1: thread, %r2: the parameter n, %rd1: p, %rd3:
 #: p + 8 * thread.
 SHAPES = {
     "words": ("ld.global.u64 %rd5, [%rd21+8]; ld.global.u64 %rd6, [%rd21+16]; add.s64 %rd4, %rd5, %rd6;",
@@ -93,7 +93,7 @@ def test_shapes_of_sums(shape: str, target: str) -> None:
     assert sums(unit) == (after if target == "sm_120" else before)
 
 
-#: name -> (body that makes %r4 of %r1 and %r2, mnemonics that may be left besides those of HEAD and the store)
+#: name -> (body that computes %r4 from %r1 and %r2, mnemonics that may remain besides those of HEAD and the store)
 BITS = {
     "mask of a choice": ("setp.lt.u32 %p1, %r1, %r2; selp.u32 %r3, 1, 0, %p1; and.b32 %r4, %r3, 0xffff;",
     {"SEL", "ISETP"}),
@@ -142,7 +142,7 @@ def test_constants_are_compared_in_the_second_place() -> None:
 
 
 def test_addresses_keep_their_constants() -> None:
-    """A constant behind a sum of two pairs is the offset of the access, on every SM."""
+    """A constant after a sum of two pairs is the offset of the access, on every SM."""
     for target in SMS:
         unit, _ = optimized(
             HEAD
@@ -157,7 +157,7 @@ def test_addresses_keep_their_constants() -> None:
 
 
 def test_half_of_a_pair_dies() -> None:
-    """The zero that extends a word is not made where nothing reads it."""
+    """The zero that extends a word is not computed if nothing reads it."""
     unit, _ = optimized(
         HEAD
         + (
@@ -171,7 +171,7 @@ def test_half_of_a_pair_dies() -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_values(target: str) -> None:
-    """Every shape above, run: the cubin in the simulator against the interpreter of PTX."""
+    """Every shape above, executed: the cubin in the simulator against the PTX interpreter."""
     for name in (*SHAPES, *BITS):
         body = SHAPES[name][0] if name in SHAPES else BITS[name][0]
         store = STORE if name in SHAPES else "st.global.u32 [%rd3], %r4; ret;"

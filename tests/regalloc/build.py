@@ -38,7 +38,7 @@ class Kernel:
         return self.fn.new_vreg(file, width, fixed=fixed)
 
     def load(self, width: int = 1) -> Reg:
-        """A value that can't be made again."""
+        """A value that cannot be rematerialized."""
         reg = self.reg("R", width)
         self.emit("LDS" + {1: "", 2: ".64", 4: ".128"}[width], (reg,), (imm(0),))
         return reg

@@ -1,8 +1,8 @@
-"""Executes a unit before or after allocation with made-up semantics: an instruction's results are a hash of the seed,
+"""Executes a unit before or after allocation with hashed semantics: an instruction's results are a hash of the seed,
 its name and its inputs.
 
-Two executions agree when every store sees the same values in the same order. Control flow depends on the values, so a
-wrong register shows soon. Undefined registers hold values that depend on the register: a read of one shows, too.
+Two executions agree if every store sees the same values in the same order. Control flow depends on the values, so a
+wrong register shows soon. Undefined registers have values that depend on the register, so a read of one shows too.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def mix(*parts: object) -> int:
 
 
 class Machine:
-    """One thread. ``physical``: registers are shared between functions and named by number; else each activation has
-    its own cells."""
+    """One thread. ``physical``: registers are shared between functions and identified by number; else each activation
+    has its own cells."""
 
     def __init__(self, unit: Unit, physical: bool, seed: int, limit: int) -> None:
         self.functions = {f.name: f for f in unit.functions}
@@ -54,7 +54,7 @@ class Machine:
             pass
         return self.trace
 
-    # registers: physical (file, number) or virtual (activation, cell); fixed R1 lives in one place per activation
+    # registers: physical (file, number) or virtual (activation, cell); fixed R1 has one cell per activation
 
     def key(self, frame: Frame, reg: Reg, part: int) -> object:
         if self.physical:
@@ -88,7 +88,7 @@ class Machine:
                 self.regs[self.key(frame, reg, part)] = words[part]
 
     def value(self, frame: Frame, operand: Operand) -> object:
-        """Anything hashable that stands for the operand's value."""
+        """A hashable representation of the operand's value."""
         if type(operand) is Reg:
             return tuple(self.read(frame, operand))
         if type(operand) is Mem:
@@ -123,7 +123,7 @@ class Machine:
             pos = index[target]
 
     def step(self, frame: Frame, inst: Inst, depth: int) -> int | None:
-        """Execute one instruction; a block id to go to, -1 at the end of the function, None to go on."""
+        """Execute one instruction; returns a block id to jump to, -1 at the end of the function, None to continue."""
         op = inst.op
         mark = bool(inst.attrs and "ra" in inst.attrs)
         if op in ("BRA", "CALL", "STG", "RET"):  # never inserted or dropped: both programs stop at the same place
@@ -257,7 +257,7 @@ class Frame:
 
 
 def observe(unit: Unit, physical: bool, seed: int, limit: int = 150) -> list[object]:
-    """What a run of the unit's kernel shows."""
+    """The observed values of a run of the unit's kernel."""
     machine = Machine(unit, physical, seed, limit)
     machine.regs["R1" if not physical else ("R", 1)] = 0x10000
     return machine.run(unit.functions[0].name)

@@ -1,5 +1,5 @@
 """Random units at level `ori`: structured control flow over registers of every file, width and liveness pattern that
-lowering can make.
+lowering can produce.
 
 Every value is defined on every path to its uses (or under the guard of its uses), so that a program has one meaning and
 can be executed before and after allocation.
@@ -76,7 +76,7 @@ class Maker:
         return self.live.setdefault((file, width), [])
 
     def pick(self, file: str, width: int = 1) -> Reg:
-        """A defined value, at times a part of a wider one."""
+        """A defined value, sometimes a part of a wider one."""
         rnd = self.rnd
         if file == "R" and rnd.random() < 0.3:
             wider = [w for w in (2, 4) if w > width and self.known("R", w)]
@@ -92,7 +92,7 @@ class Maker:
         return rnd.choice(pool)
 
     def target(self, file: str, width: int = 1) -> Reg:
-        """A destination: fresh, or a defined variable that is written again."""
+        """A destination: new, or a defined variable that is written again."""
         pool = self.known(file, width)
         full = sum(len(p) for (f, _), p in self.live.items() if f == file) >= self.pressure
         if pool and self.rnd.random() < (0.8 if full else 0.25):
@@ -105,7 +105,7 @@ class Maker:
             pool.append(reg)
 
     def define(self, file: str, width: int = 1) -> Reg:
-        """Give a new value from nothing."""
+        """Create a new value without inputs."""
         reg = self.fn.new_vreg(file, width, uniform=1 if file in ("UR", "UP") else 0)
         rnd = self.rnd
         if file == "R":
@@ -247,7 +247,7 @@ class Maker:
                 self.done(dst)
 
     def under_guard(self, depth: int) -> None:
-        """Temporaries that have a value under one guard only, and are read under it, with anything between."""
+        """Temporaries that have a value only under one guard, and are read under it, with anything between."""
         rnd = self.rnd
         guard = self.fn.new_vreg("P")
         self.emit("COPY", (guard,), (self.pick("P"),))
@@ -439,8 +439,8 @@ def _function(
 
 
 def make_unit(seed: int, size: int = 40, temporaries: bool = False) -> Unit:
-    """A random unit; the same seed gives the same unit. ``temporaries``: with values under one guard, undefined
-    else."""
+    """A random unit; equal seeds give equal units. ``temporaries``: with values that are defined only under one
+    guard."""
     rnd = random.Random(seed)
     unit = Unit("k")
     functions: list[Function] = []

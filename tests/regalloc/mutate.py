@@ -1,4 +1,4 @@
-"""Planted allocation faults. Each takes an allocated unit and changes one thing in a copy of it; None where there is no
+"""Planted allocation faults. Each takes an allocated unit and changes one thing in a copy of it; None if there is no
 place for it."""
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def share_slot(unit: Unit, rnd: random.Random) -> Unit | None:
 
 
 def swap_moves(unit: Unit, rnd: random.Random) -> Unit | None:
-    """Two neighbouring inserted instructions change places."""
+    """Two adjacent inserted instructions are exchanged."""
 
     def edit(mutant: Unit, place: Place) -> bool:
         insts = mutant.functions[place[0]].blocks[place[1]].insts

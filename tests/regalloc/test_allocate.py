@@ -1,4 +1,4 @@
-"""Properties of the allocator on units written by hand."""
+"""Properties of the allocator on hand-written units."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.regalloc.build import Kernel, allocated, ops
 
 
 def test_pair_is_built_in_place() -> None:
-    """Words that are copied into a pair are computed there: no move is left."""
+    """Words that are copied into a pair are computed there: no move remains."""
     k = Kernel()
     a, b = k.load(), k.load()
     pair = k.reg("R", 2)
@@ -39,7 +39,7 @@ def test_quad_alignment() -> None:
 
 
 def test_copy_of_a_live_value_shares_its_register() -> None:
-    """v and its copy may share a register while both live: they hold the same value."""
+    """v and its copy may share a register while both live: they have the same value."""
     k = Kernel()
     v = k.load()
     c = k.reg()
@@ -221,7 +221,7 @@ def test_uniform_registers_of_two_sides_are_kept_apart() -> None:
 
 @pytest.mark.parametrize("depth", [12, 40])
 def test_nested_barriers(depth: int) -> None:
-    """Sixteen barriers; beyond, they are kept in registers."""
+    """There are sixteen barriers; further ones are kept in registers."""
     k = Kernel()
     barriers = []
     for _ in range(depth):
@@ -323,8 +323,8 @@ def test_limit_precedence() -> None:
 
 
 def test_short_lives_go_from_register_to_register() -> None:
-    """Eight values in a row, each stored at once, while eight others live: no register is taken twice in a row, and
-    none beyond those that are needed."""
+    """Eight values in a row, each stored at once, while eight others live: no register is used twice in a row, and no
+    more registers than necessary."""
     k = Kernel()
     kept = [k.load() for _ in range(8)]
     for reg in kept:

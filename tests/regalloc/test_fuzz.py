@@ -51,12 +51,12 @@ def test_temporaries_under_a_guard() -> None:
 
 @pytest.mark.parametrize("seed", [102319, 103892])
 def test_programs_that_once_failed(seed: int) -> None:
-    """A group that holds spill temporaries had to leave its register."""
+    """A group that contains spill temporaries had to leave its register."""
     assert not one(seed)
 
 
 def random_pairs(seeds: range) -> Iterator[tuple[str, Unit, Unit, random.Random]]:
-    """Random programs, before and after allocation, with what draws their faults."""
+    """Random programs, before and after allocation, with the generator for their faults."""
     for seed in seeds:
         rnd = random.Random(seed)
         before = make_unit(seed, 40, seed % 2 == 1)
@@ -80,8 +80,8 @@ def kernel_pairs(target: str, names: Iterable[str], count: int) -> Iterator[tupl
 def kill_rate(
     pairs: Iterable[tuple[str, Unit, Unit, random.Random]], runs: int = 4
 ) -> tuple[dict[str, list[int]], list[str]]:
-    """Per kind [made, value changed, killed], and the survivors: mutants that an execution shows to be wrong and the
-    checker passes."""
+    """Per kind [made, value changed, killed], and the survivors: mutants that an execution shows to be wrong but the
+    checker accepts."""
     table = {kind: [0, 0, 0] for kind in KINDS}
     survivors: list[str] = []
     for name, before, after, rnd in pairs:

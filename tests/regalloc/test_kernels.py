@@ -1,4 +1,4 @@
-"""The test kernels: allocation with and without a limit, and the naive one, pass the checker; limits are kept."""
+"""The test kernels: allocation with and without a limit, and the naive one, passes the checker; limits are kept."""
 
 from __future__ import annotations
 

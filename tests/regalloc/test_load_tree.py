@@ -1,4 +1,4 @@
-"""The segment tree behind spilling, against a list."""
+"""The segment tree used for spilling, against a list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registers taken over ranges of points, against sets of points."""
+"""Registers in use over ranges of points, against sets of points."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Random scheduled code and a brute-force judge that shares no code with the scheduler: every pair of instructions on a
-path, every register.
+"""Random scheduled code, and a brute-force judge that shares no code with the scheduler: every pair of instructions on
+a path, every register.
 
-The judge knows the hazard tables (:meth:`Hazards.distance`) and what a control word means; it shares no code with
+The judge knows the hazard tables (:meth:`Hazards.distance`) and the meaning of a control word; it shares no code with
 ``stages/schedule``.
 """
 
@@ -13,7 +13,7 @@ from ir_format.flow import build_cfg
 from ir_format.hazards import Access, Hazards, cell_name, hazards
 from ir_format.model import INV, ZERO, Block, Function, Imm, Inst, Mem, Name, Operand, Reg, imm, label, mem
 
-REACH = 45  # no table speaks of more cycles
+REACH = 45  # no table has more cycles
 
 
 def r(n: int, width: int = 1) -> Reg:
@@ -155,14 +155,14 @@ def random_function(rng: random.Random, sm: int, blocks: int, size: int) -> Func
 
 
 class Fault(AssertionError):
-    """What the judge found."""
+    """A finding of the judge."""
 
 
 def walk_path(f: Function, sm: int, rng: random.Random, steps: int) -> int:
-    """Judge one random path through the scheduled function; returns the number of pairs looked at.
+    """Judge one random path through the scheduled function; returns the number of pairs checked.
 
-    The clock is the earliest one: waits take no time. A counter that is set stays above zero until somebody waits for
-    it.
+    The clock is the earliest one: waits take no time. A scoreboard that is set stays above zero until an instruction
+    waits for it.
     """
     h = hazards(sm)
     cfg = build_cfg(f)
@@ -175,7 +175,7 @@ def walk_path(f: Function, sm: int, rng: random.Random, steps: int) -> int:
     reads: list[dict[int, Inst]] = [{} for _ in range(6)]
     set_at = [-99] * 6
     live: list[bool] = [False] * 6
-    unannounced: dict[int, Inst] = {}  # registers that an instruction without a counter may still read
+    unannounced: dict[int, Inst] = {}  # registers that an instruction without a scoreboard may still read
     while steps > 0:
         for inst in f.blocks[pos].insts:
             steps -= 1
@@ -223,7 +223,7 @@ def walk_path(f: Function, sm: int, rng: random.Random, steps: int) -> int:
                 for cell, _, _ in a.reads:
                     if a.late >> cell & 1:
                         reads[c.rd][cell] = inst
-            elif a.board_r:  # unannounced: nobody may overwrite before the result is waited for
+            elif a.board_r:  # no read scoreboard: nothing may overwrite before the result is waited for
                 holder = reads[c.wr] if c.wr != 7 else unannounced
                 for cell, _, _ in a.reads:
                     if a.late >> cell & 1 and cell not in written:
@@ -244,7 +244,7 @@ def walk_path(f: Function, sm: int, rng: random.Random, steps: int) -> int:
 
 
 def _check_recent(h: Hazards, recent: list[tuple[Inst, Access, int]], inst: Inst, a: Access, clock: int) -> int:
-    """Hold the instruction against every one that issued within reach."""
+    """Check the instruction against every one that issued within reach."""
     pairs = 0
     for cell in {cell for cell, _, _ in a.reads}:
         for before, first, at in reversed(recent):
@@ -253,7 +253,7 @@ def _check_recent(h: Hazards, recent: list[tuple[Inst, Access, int]], inst: Inst
             pairs += 1
             _hold("raw", h, before, first, inst, a, cell, clock - at)
             if not first.guarded:
-                break  # what was there before is gone
+                break  # older entries do not matter any more
     for cell in {cell for cell, _, _ in a.writes}:
         for before, first, at in recent:
             for kind, mask in (("waw", first.write_mask), ("war", first.read_mask)):
@@ -275,9 +275,9 @@ def _hold(
 
 
 def values(insts: list[Inst], h: Hazards) -> tuple[dict[int, int], list[int]]:
-    """Run a block symbolically: the value of every register is a hash of how it was made, memory is the set of
-    accesses, each with a hash of those before it that it may overlap. Two orders of a block that mean the same give the
-    same result."""
+    """Run a block symbolically: the value of every register is a hash of how it was computed; memory is the set of
+    accesses, each with a hash of those before it that it may overlap. Two equivalent orders of a block give the same
+    result."""
     regs: dict[int, int] = {}
     history: list[tuple[str, bool, object, int, int, int]] = []  # space, writes, base value, first byte, end, hash
     for inst in insts:

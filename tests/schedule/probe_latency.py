@@ -1,12 +1,12 @@
-"""Derive issue distances from what ptxas emits and hold them against the hazard tables.
+"""Derive issue distances from ptxas's output and compare them with the hazard tables.
 
     python -m tests.schedule.probe_latency --sm 90 [--chains] [--kernels] [CUBIN ...]
 
 Every pair of instructions of a basic block that touch the same register gives a distance: the sum of the stall counts
-between them. The smallest one per table cell is an upper bound of the true latency. Only pairs without a scoreboard
-wait between them count: how long a wait takes is not in the code. ``below``: ptxas is nearer than the table (the table
-is too careful, or two things share a cell). ``above``: never seen so near. Chains are PTX kernels of two dependent
-operations with nothing between them; ``--kernels`` adds the repository's test kernels.
+between them. The smallest distance per table cell is an upper bound of the true latency. Only pairs without a
+scoreboard wait between them count, because the code does not show how long a wait takes. ``below``: ptxas goes below
+the table (the table is too careful, or two things share a cell). ``above``: never seen so close. Chains are PTX kernels
+of two dependent operations with nothing between them; ``--kernels`` adds the repository's test kernels.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REACH = 80
 
 
 class Seen:
-    """Smallest distances per cell, with an example, and what -O3 does with scoreboards per class."""
+    """Smallest distances per cell, with an example, and how -O3 uses scoreboards per class."""
 
     def __init__(self) -> None:
         self.least: dict[Key, tuple[int, str]] = {}

@@ -1,4 +1,4 @@
-"""An order that --limit cuts: every prefix of its rewrites keeps the dependences."""
+"""An order that --limit truncates: every prefix of its rewrites keeps the dependences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stages.analysis.dependences import Graph, ReadyList, as_allowed
 
 
 def limited(order: list[int], limit: int) -> tuple[list[int], int]:
-    """The order with so many rewrites, and how many were asked for."""
+    """The order after this many rewrites, and how many were requested."""
     asked = 0
 
     def allow() -> bool:

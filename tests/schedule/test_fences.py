@@ -1,4 +1,4 @@
-"""Stalls of fences: as ptxas's, without NOPs between their steps."""
+"""Stalls of fences equal ptxas's, without NOPs between their steps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STEPS = ("MEMBAR", "ERRBAR", "CGAERRBAR", "CCTL")
 
 
 def _steps(c: Cubin, sm: str) -> list[tuple[str, int, str]]:
-    """(step of a fence, its stall, the next instruction where that is one too or a NOP)."""
+    """(step of a fence, its stall, the next instruction if that is also a step or a NOP)."""
     code = c.section(".text.k").data
     found = [isa.target(sm).decode(int.from_bytes(code[i : i + 16], "little"), i) for i in range(0, len(code), 16)]
     insts: list[Inst] = [i for i in found if not isinstance(i, Refusal)]

@@ -1,4 +1,4 @@
-"""The hazard tables: whole, ordered as documented, and never above what ptxas does."""
+"""The hazard tables: complete, ordered as documented, and never above ptxas's distances."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_scoreboards_by_sm() -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize("sm", (75, 80, 90, 100, 120))
 def test_ptxas_is_never_nearer_than_the_tables(sm: int) -> None:
-    """A cell above what ptxas does would make a checker that reads the tables cry wolf."""
+    """A cell above ptxas's distance would give false alarms in a checker that reads the tables."""
     oracle.require("ptxas")
     seen = probe_latency.Seen()
     names = ("add", "ffma", "mad", "min", "wide", "dfma", "hfma", "cvti", "guard", "two", "ldg", "shfl")
@@ -122,8 +122,7 @@ def test_ptxas_is_never_nearer_than_the_tables(sm: int) -> None:
 
 
 def test_elect_may_read_its_mask() -> None:
-    """The mask of elect.sync is a hidden operand (a record names its register), so that ELECT reads a general
-    register."""
+    """The mask of elect.sync is a hidden operand (a record names its register), so ELECT reads a general register."""
     text = (
         ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 o, .param .u32 m) {\n.reg .b32 "
         "r<3>; .reg .pred p; .reg .b64 a;\n"

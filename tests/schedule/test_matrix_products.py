@@ -25,7 +25,7 @@ SHAPES = {
 
 
 def kernel(shape: str, sm: int, count: int) -> str:
-    """``count`` independent products, then each goes on once."""
+    """``count`` independent products, then each is continued by a dependent one."""
     op, (a, b, c), kind = SHAPES[shape]
     names = (
         [f"a{n}" for n in range(a)],
@@ -72,8 +72,8 @@ def gaps(cubin: Path, sm: int) -> list[int]:
 @pytest.mark.parametrize("sm", (80, 90, 100, 120))
 @pytest.mark.parametrize("shape", SHAPES)
 def test_products_keep_ptxas_distances(shape: str, sm: int, tmp_path: Path) -> None:
-    """Alone, the second product waits as long for the first as in ptxas's code (TF32 as long as halves of twice the
-    depth); ten follow one another as closely."""
+    """Alone, the second product waits for the first as long as in ptxas's code (TF32 as long as halves of twice the
+    depth); ten follow one another as closely as there."""
     oracle.require("ptxas")
     for count in (1, 10):
         text = kernel(shape, sm, count)
@@ -83,6 +83,7 @@ def test_products_keep_ptxas_distances(shape: str, sm: int, tmp_path: Path) -> N
         ours.write_bytes(compile_ptx(text.encode(), f"sm_{sm}", {}, name="t.ptx"))
         mine, wanted = gaps(ours, sm), gaps(theirs, sm)
         if count == 1:
-            assert wanted[0] <= mine[0] <= wanted[0] + 5  # sm_120: the tables do not tell the sum from the factors
+            # sm_120: the tables do not distinguish the sum from the factors
+            assert wanted[0] <= mine[0] <= wanted[0] + 5
         else:
             assert min(mine) == min(wanted)

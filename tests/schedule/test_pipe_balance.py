@@ -1,4 +1,4 @@
-"""Moves, sums and shifts go to the multiplier's pipe where the ALU is the busier one, with the same values."""
+"""Moves, sums and shifts move to the multiplier's pipe if the ALU is the busier one; values stay the same."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_the_pipes_share_the_work(sm: int) -> None:
         (d.inst.op, *d.inst.mods) for s in read_cubin(cubin).sections for d in decode_section(s, target) if d.inst
     )
     sums = made["IMAD", "IADD"]
-    assert made["IMAD", "SHL", "U32"] == 1  # a shift is a product everywhere
+    assert made["IMAD", "SHL", "U32"] == 1  # a shift becomes a product on every SM
     if sm == 120:  # the pipes are one there
         assert sums == 0
     else:  # 24 instructions that only the ALU has, 12 sums

@@ -1,4 +1,4 @@
-"""Reuse hints: where they stand and where not."""
+"""Reuse hints: which operands have one and which do not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def add(d: int, *srcs: Operand, ctl: Ctl = KEEP) -> Inst:
 
 
 def hints(insts: list[Inst], target: str) -> list[list[int]]:
-    """Per instruction the sources that carry a hint. Every word encodes and decodes to the same."""
+    """Per instruction the sources with a hint. Every word encodes and decodes to the same."""
     unit, f, block = Unit("k"), Function("k"), Block(0)
     block.insts, f.blocks, unit.functions = insts, [block], [f]
     set_reuse(unit, Context(Header("scheduled", target), None, Flags()))
@@ -41,14 +41,15 @@ def test_the_next_instruction_reads_the_same_slot(target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_slots_are_those_of_the_word(target: str) -> None:
-    """With an immediate in the second place the third source stands where it always does."""
+    """With an immediate in the second place the third source is where it always is."""
     fma = [Inst("FFMA", (), (r(9 + n),), (r(2 + n), Imm("I", 0x3F800000), r(7)), ctl=KEEP) for n in range(2)]
     assert hints(fma, target) == [[2], []]
 
 
 @pytest.mark.parametrize("target", SMS)
 def test_no_hint(target: str) -> None:
-    """Where the register is overwritten, the warp may be left, the next instruction waits, or the block ends."""
+    """No hint if the register is overwritten, the warp may be switched, the next instruction waits, or the block
+    ends."""
     assert hints([add(2, r(2), r(3), RZ), add(10, r(2), r(4), RZ)], target) == [[], []]
     assert hints([add(9, r(2), r(3), RZ, ctl=LEAVE), add(10, r(2), r(4), RZ)], target) == [[], []]
     assert hints([add(9, r(2), r(3), RZ), add(10, r(2), r(4), RZ, ctl=Ctl(4, 1, wait=1))], target) == [[], []]

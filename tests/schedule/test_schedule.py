@@ -76,7 +76,7 @@ def insts(f: Function) -> list[Inst]:
 
 @pytest.mark.parametrize("what", ("stall", "wait", "wr", "rd"))
 def test_the_judge_finds_planted_faults(what: str) -> None:
-    """A shorter stall, a lost wait, a lost counter: the judge above must be able to fail."""
+    """A shorter stall, a missing wait, a missing scoreboard: the judge above must be able to fail."""
     rng = random.Random(7)
     planted = found = 0
     for _ in range(150):
@@ -101,7 +101,7 @@ def test_the_judge_finds_planted_faults(what: str) -> None:
         except Fault:
             found += 1
     assert planted > 50
-    assert found > planted * 0.4, (found, planted)  # many lie on paths not taken, or a pipe made the stall
+    assert found > planted * 0.4, (found, planted)  # many are on paths not taken, or a pipe caused the stall
 
 
 def _breakable(i: Inst, what: str) -> bool:
@@ -135,8 +135,8 @@ def r(n: int, width: int = 1) -> Reg:
 
 @pytest.mark.parametrize("sm", [80, 120])
 def test_addresses_do_not_wait_for_loads(sm: int) -> None:
-    """Addresses that are overwritten while loads are under way wait for the reading alone: no counter serves both the
-    reads and results that are wanted much later."""
+    """Addresses that are overwritten while loads are in flight wait only for the read: no scoreboard serves both the
+    reads and results that are needed much later."""
     f = Function("f")
     f.blocks.append(Block(0))
     code = f.blocks[0].insts
@@ -162,8 +162,8 @@ def test_addresses_do_not_wait_for_loads(sm: int) -> None:
 
 
 def test_a_loop_waits_for_nothing_that_its_last_iteration_waited_for() -> None:
-    """What was loaded before a loop is there behind its first wait, also where that wait is for the round before: a use
-    further down waits for no load in between."""
+    """A value loaded before a loop has arrived after the loop's first wait, also if that wait is for the previous
+    iteration: a later use waits for no load in between."""
     text = """.version 8.7
 .target sm_120
 .address_size 64

@@ -13,7 +13,7 @@ FOLDERS = ("ir_format", "stages", "orchestrator")
 
 
 def _names(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """Module, and name in it or '', of every import but those for type checking."""
+    """Module, and name in it or '', of every import except those for type checking."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
             continue
@@ -40,7 +40,7 @@ def graph() -> dict[str, set[str]]:
 
 
 def circles() -> list[list[str]]:
-    """One circle of each group; a group's modules are taken out when one is found."""
+    """One circle of each group; a group's modules are removed when a circle is found."""
     left = graph()
     found: list[list[str]] = []
     while True:

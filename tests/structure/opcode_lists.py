@@ -1,6 +1,6 @@
 """Lists of SASS mnemonics in the product's code: ``python -m tests.structure.opcode_lists`` prints them.
 
-A list is a literal tuple, list, set, dict or a split string with three mnemonics or more. Tables that say what to *do*
+A list is a literal tuple, list, set, dict or a split string with at least three mnemonics. Tables that say what to *do*
 with each mnemonic (their values are functions or rules) are no lists of facts, and do not count.
 """
 
@@ -56,7 +56,7 @@ def lists(path: Path, known: frozenset[str]) -> Iterator[Found]:
 
 
 def all_lists() -> list[Found]:
-    """The lists of `ir_format`, `stages` and `orchestrator`, rows apart."""
+    """The lists of `ir_format`, `stages` and `orchestrator`, without the rows."""
     known = frozenset(source().rows)
     paths = sorted(
         p

@@ -1,4 +1,4 @@
-"""What an SM can do stands in :mod:`ir_format.features`: other code asks for a feature and compares no SM numbers."""
+"""An SM's capabilities are in :mod:`ir_format.features`: other code asks for a feature and compares no SM numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stages are programs of their own: none imports another, and what they share imports none of them."""
+"""Stages are independent programs: none imports another, and shared modules import none of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHARED = ("analysis", "plumbing")
 
 
 def imported(path: Path) -> set[str]:
-    """Dotted names of the modules that a file imports, wherever in it."""
+    """Dotted names of the modules that a file imports, anywhere in it."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):

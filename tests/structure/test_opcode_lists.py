@@ -1,4 +1,4 @@
-"""Facts about instructions stand in the rows: lists of mnemonics elsewhere are few, and each has its reason here."""
+"""Facts about instructions are in the rows: lists of mnemonics elsewhere are few, and each has its reason here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 
 from tests.structure.opcode_lists import all_lists
 
-#: File -> (lists that it may hold, why).
+#: File -> (lists that it may have, reason).
 ALLOWED = {
     "stages/check/schedule_rules.py": (1, "measured distances of single pairs"),
     "stages/optimize/control/simplify_cfg.py": (1, "the pattern of a simple barrier"),

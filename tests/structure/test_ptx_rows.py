@@ -1,5 +1,5 @@
-"""The mnemonic of a PTX descriptor row is the name of its rules: `lower` and the interpreter have one under the same
-name, so that nothing else ties the three together."""
+"""The mnemonic of a PTX descriptor row is the name of its rules: `lower` and the interpreter both have one under that
+name, so nothing else ties the three together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from stages.interpret.rows import PURE
 from stages.lower.rules.table import rules
 from stages.parse.table import _FAMILIES, _LINES
 
-#: What the interpreter does not evaluate, by the reason that docs/judges.md gives.
+#: Mnemonics that the interpreter does not evaluate, by the reason that docs/judges.md gives.
 NOT_INTERPRETED = {
     "textures and surfaces": "istypep suld suq sured sust tex tld4 txq",
     "warpgroup products": "wgmma",

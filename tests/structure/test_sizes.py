@@ -1,4 +1,4 @@
-"""Files and functions of the product stay short enough to be read at once: the limits, and each exception by name."""
+"""Files and functions of the product stay short enough to read in one go: the limits, and each exception by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FOLDERS = ("ir_format", "stages", "orchestrator")
 FILE_LINES = 600
 FUNCTION_LINES = 80
 
-#: File, or file and function, that is longer -> (its lines, why).
+#: File, or file and function, above the limit -> (its lines, reason).
 EXCEPTIONS: dict[str, tuple[int, str]] = {}
 
 
@@ -33,7 +33,7 @@ def test_files_and_functions_are_short() -> None:
 
 
 def main() -> None:
-    """Print what is above its limit."""
+    """Print everything above its limit."""
     for name, lines, limit in sizes():
         if lines > limit:
             print(f"{lines:5} {name}: {EXCEPTIONS.get(name, (0, 'no reason given'))[1]}")

@@ -1,4 +1,4 @@
-"""The terms of the field stand where they are meant: a search for one finds the code."""
+"""The terms of the field occur where the code implements them: a search for a term finds its code."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ SAXPY = ROOT / "tests/kernels/ptx/sm_120/saxpy.ptx"
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The product's folders, to be changed at will."""
+    """The product's folders, free to be changed."""
     for name in ("ir_format", "stages", "orchestrator"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     return tmp_path
@@ -30,7 +30,7 @@ def change(path: Path, old: str, new: str) -> None:
 
 
 def run(copy: Path, *command: str) -> str:
-    """A command of the copy; it must succeed."""
+    """Run a command of the copy; it must succeed."""
     done = subprocess.run(
         [sys.executable, "-P", *command],
         cwd=copy,
@@ -45,7 +45,7 @@ def run(copy: Path, *command: str) -> str:
 
 
 def test_an_sm_is_one_entry_of_the_table(copy: Path) -> None:
-    """sm_122, as much as sm_120 as sm_121 is: its record, and what lies in the open ranges is there."""
+    """sm_122, as similar to sm_120 as sm_121 is: its record; whatever the open ranges cover is there."""
     change(
         copy / "ir_format/target.py",
         "    _SM_121,\n)",
@@ -59,7 +59,7 @@ def test_an_sm_is_one_entry_of_the_table(copy: Path) -> None:
 
 
 def test_an_instruction_is_described_in_one_place(copy: Path) -> None:
-    """FNEW: an `op` line and a row make it encode, decode, print, schedule and count as pure."""
+    """FNEW: an `op` line and a row suffice to encode, decode, print, schedule and count it as pure."""
     change(
         copy / "ir_format/isa/rows/floating.py",
         "op FADD       ",
@@ -138,7 +138,7 @@ def test_a_ptx_instruction_is_a_row_and_two_rules(copy: Path) -> None:
 
 
 def test_a_pass_is_a_file_and_a_line(copy: Path) -> None:
-    """A pass that counts instructions is listed, runs, and can be asked for alone."""
+    """A pass that counts instructions is listed, runs, and can be selected alone."""
     (copy / "stages/optimize/census.py").write_text(
         '"""Counts instructions. Pre, post: anything."""\n\n\ndef census(f, a):\n    """The pass."""\n'
         '    a.ctx.count("instructions seen", sum(len(b.insts) for b in f.blocks))\n'

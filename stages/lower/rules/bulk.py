@@ -1,6 +1,6 @@
 """Bulk and tensor-map copies, their groups, register counts of warps.
 
-Sequences measured with ptxas 13.0.88 on sm_90a, sm_100a and sm_120a. A bulk instruction executes one time per warp,
+Sequences measured with ptxas 13.0.88 on sm_90a, sm_100a and sm_120a. A bulk instruction executes once per warp,
 with its operands in uniform registers, but PTX asks for one copy per thread. So a loop goes over the threads: each
 iteration elects one of the remaining threads and moves its values to the uniform registers, and the elected thread
 leaves the loop. (ptxas counts the iterations with a second predicate, with the same effect.)
@@ -97,7 +97,7 @@ def pack16(b: Builder, low: Val, high: Val | None) -> Val:
 
 
 def each_thread(b: Builder, make: Callable[[Uniform], None], warp_once: bool = False) -> None:
-    """Emit an instruction in a loop over the active threads. With ``warp_once`` the warp executes it one time: its
+    """Emit an instruction in a loop over the active threads. With ``warp_once`` the warp executes it once: its
     operands are uniform."""
     with b.region():
         if warp_once:
