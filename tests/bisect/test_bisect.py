@@ -140,7 +140,7 @@ def test_a_required_pass_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert guilt.parts == [] and (guilt.stage, guilt.name) == ("optimize", "faulty")
 
 
-def test_right_code_is_said_to_be_right() -> None:
+def test_right_code_has_no_culprit() -> None:
     with pytest.raises(Unfit) as e:
         search()
     assert e.value.verdict is Verdict.RIGHT
@@ -157,7 +157,7 @@ def test_without_any_part_the_words_of_both_schedulers_and_allocators_differ() -
     assert [str(p) for p in parts_of(MIDDLE, 0)] == ["regalloc: allocate"]
 
 
-def test_the_whole_chain_is_the_orchestrators() -> None:
+def test_the_whole_chain_makes_the_orchestrators_cubin() -> None:
     c = chain()
     assert c.on(len(c.parts)).cubin == compile_ptx(KERNEL, "sm_80", {"opt-level": 3, "fmad": 0}, name="sums.ptx")
 

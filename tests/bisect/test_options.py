@@ -66,7 +66,7 @@ def test_all_culprits_one_after_another(monkeypatch: pytest.MonkeyPatch, file: P
         assert (tmp_path / name).exists(), name
 
 
-def test_parts_that_are_left_out(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+def test_disabled_parts(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
     spoil(monkeypatch, 1234567, 99)
     code, said = bisect(file, "--without", "optimize:spoil-1234567")
     assert code == 0 and said.startswith("wrong from optimize: spoil-99 on")

@@ -173,7 +173,7 @@ def test_rules_of_pseudo_instructions(form: Inst, rule: str) -> None:
         verify_function(f, "ori", isa.target(90))
 
 
-def test_padding_behind_a_program_is_no_fault() -> None:
+def test_padding_after_a_program_is_no_fault() -> None:
     f = Function("k", "entry")
     f.blocks = [
         Block(0, [Inst("EXIT", (), (), EXIT.srcs, None, 0, -1, Ctl(5))]),

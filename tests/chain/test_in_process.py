@@ -106,7 +106,7 @@ def test_relay_is_writing_and_reading() -> None:
     )
 
 
-def test_notes_name_the_stage_and_stay_out_of_what_is_said() -> None:
+def test_notes_name_the_stage_and_are_not_printed() -> None:
     def body(inp: object, out: object) -> int:
         import os
 

@@ -154,7 +154,7 @@ def test_nothing_is_read_before_an_acquire_has_its_value(arch: str, acquire: str
 
 
 @pytest.mark.parametrize("arch", ARCHES)
-def test_volatile_loads_of_neighbours_stay_apart(arch: str) -> None:
+def test_volatile_loads_of_neighbours_are_not_merged(arch: str) -> None:
     body = (
         "shl.b32 %r2, %r1, 4;\nadd.u32 %r2, %r2, %r3;\nld.volatile.shared.u32 %r4, "
         "[%r2];\nld.volatile.shared.u32 %r5, [%r2+4];\n"

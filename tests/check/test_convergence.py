@@ -86,7 +86,7 @@ def test_every_broken_convergence_barrier_is_found(sm: str) -> None:
 
 
 @pytest.mark.oracle
-def test_a_barrier_of_the_block_that_some_threads_pass_on_the_way_to_the_meeting_point() -> None:
+def test_a_block_barrier_on_the_path_of_some_threads_before_reconvergence() -> None:
     """A barrier on the path of only some threads: the BAR.SYNC before a BSSY replaces an instruction between the branch
     and BSYNC."""
     cubin = read_cubin(theirs(75, "90"))
@@ -128,7 +128,7 @@ def case_of(name: str) -> Case:
     [c for c in CASES if c.name not in ("spin_lock", "flag_wait", "grid_barrier", "ticket_lock")],
     ids=lambda c: c.name,
 )
-def test_our_kernels_in_which_threads_meet(case: Case) -> None:
+def test_our_synchronizing_kernels(case: Case) -> None:
     """Right values, no races, in the machine's order and a random one."""
     data = ours(case.sm, "80")
     assert launch(data, case, races=True) == ("", [])
@@ -183,7 +183,7 @@ def test_command_line_reports_convergence(tmp_path: Path, capsys: pytest.Capture
     assert "convergence, unset: " in capsys.readouterr().out
 
 
-def test_a_warp_that_comes_to_a_barrier_in_parts() -> None:
+def test_a_diverged_warp_at_a_block_barrier() -> None:
     """Without WARPSYNC before BAR.SYNC, the thread that waited for the flag arrives alone."""
     case = case_of("flag_wait")
     cubin = read_cubin(ours(75, "90"))

@@ -154,7 +154,7 @@ def test_calls() -> None:
     assert kinds(*saving[:5], "NOP", saving[6]) == {"saved"}
 
 
-def test_a_loop_that_gives_way() -> None:
+def test_a_loop_that_yields() -> None:
     lines = ("BSSY{} B0, @5", "YIELD", "MOV R0, RZ", "@P0 BRA @1", "BSYNC{} B0", "EXIT")
     assert kinds(*(x.format("") for x in lines), sm=100) == set()
     assert kinds(*(x.format(".RECONVERGENT") for x in lines), sm=100) == {"spin"}

@@ -123,7 +123,7 @@ def test_memory_waits_for_a_fence() -> None:
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("sm", [80, 90, 120])
-def test_nothing_is_under_way_when_control_leaves(sm: int) -> None:
+def test_nothing_is_in_flight_when_control_leaves(sm: int) -> None:
     oracle.require("ptxas")
     text = """.version 8.0
 .target sm_75
@@ -172,7 +172,7 @@ def products(left: int) -> str:
 
 @pytest.mark.parametrize("who", ["ours", pytest.param("ptxas", marks=pytest.mark.oracle)])
 @pytest.mark.parametrize("left", [0, 1])
-def test_products_under_way(who: str, left: int) -> None:
+def test_products_in_flight(who: str, left: int) -> None:
     """A warpgroup product's registers are touched only after the wait for its group; a missing wait is found."""
     if who == "ptxas":
         oracle.require("ptxas")

@@ -69,7 +69,7 @@ def test_a_warpsync_lets_threads_go(sm: int, meet: str) -> None:
     assert not report.notes
 
 
-def test_without_progress_is_what_is_asked_by_default() -> None:
+def test_progress_is_off_by_default() -> None:
     """A device made for another compiler's code; threads that wait only for a barrier of the block still deadlock."""
     cubin = compile_ptx(PTX.format(sm=80, meet="bar.sync 0, 64;"), "sm_80")
     with pytest.raises(SimError, match=r"deadlock: .* barrier 0"):

@@ -25,7 +25,7 @@ def test_no_errors_in_our_cubins(sm: int) -> None:
     assert said.instructions > 1500 and said.pairs > 1500
 
 
-def test_it_objects_to_mutants() -> None:
+def test_mutants_draw_objections() -> None:
     """Certainly missing waits give an error or a warning that the sound cubin does not. (Not with tiles in shared
     memory, as in matmul: this judge assumes that loads from it are done when a later one is waited for.)"""
     oracle.require("nvdisasm")

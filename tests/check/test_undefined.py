@@ -131,7 +131,7 @@ def test_the_pass_that_makes_it_undefined_is_named(monkeypatch: pytest.MonkeyPat
     assert "STG depends on %rd5" in said
 
 
-def test_nothing_is_said_of_sound_code() -> None:
+def test_sound_code_has_no_findings() -> None:
     chain = _chain()
     last = max(n + 1 for n, p in enumerate(chain.parts) if p.stage == "optimize")
 

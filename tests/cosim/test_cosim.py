@@ -312,7 +312,7 @@ def test_wide_launches() -> None:
     assert judged_seeds(racing) == [*range(MOST_SEEDS)]
 
 
-def test_kin_of_extremes() -> None:
+def test_parameters_related_to_an_extreme() -> None:
     """A difference of two very great parameters, which is almost nothing for two of equal size."""
     body = (
         "add.f32 %f3, %f1, %f2; abs.f32 %f1, %f1; setp.gt.f32 %p1, %f1, 0f7E000000; setp.eq.and.f32 %p1, %f3, "

@@ -21,7 +21,7 @@ def keys(row: table.Row, limit: int, seed: int = 0) -> list[tuple[tuple[str, ...
     return [(tuple(c.mods), c.types) for c in choices(row, limit, seed)]
 
 
-def test_a_greater_limit_goes_on_where_a_smaller_one_ended() -> None:
+def test_a_greater_limit_continues_a_smaller_one() -> None:
     row = table.rows("ld")[0]
     few, many = keys(row, 300), keys(row, 900)
     assert population(row) > 900
@@ -67,7 +67,7 @@ def filled() -> Tally:
     return out
 
 
-def test_what_was_drawn_stands_for_what_was_not_seen() -> None:
+def test_estimates_extend_the_sample_to_unseen_forms() -> None:
     e = filled().estimate("ptxas")
     unseen = 900 / 80  # forms for each drawn one
     assert e.rows == 1
@@ -184,7 +184,7 @@ def test_a_screen_draws_each_form_once_and_none_of_the_plain_ones() -> None:
     assert len(rest) < len(places)
 
 
-def test_what_a_screen_left_is_not_said_twice() -> None:
+def test_forms_outside_the_screen_are_counted_once() -> None:
     tally = filled()
     row = tally.row("b#0 screened", 50)
     for outcome, n in (("looked at", 10), ("ptxas takes", 8), ("ptxas equal", 8)):
@@ -195,7 +195,7 @@ def test_what_a_screen_left_is_not_said_twice() -> None:
 
 
 @pytest.mark.oracle
-def test_a_sweep_goes_on_from_its_journal(tmp_path: Path) -> None:
+def test_a_sweep_continues_from_its_journal(tmp_path: Path) -> None:
     oracle.require("ptxas")
     path = str(tmp_path / "journal")
     corpus = Corpus("sm_80", "min", 400, 0)

@@ -62,7 +62,7 @@ def test_a_run_that_the_simulator_cannot_do_is_no_difference(monkeypatch: pytest
     assert verdict.word == "not judged" and "limit" in verdict.why
 
 
-def test_a_kernel_has_its_time() -> None:
+def test_a_kernel_stays_within_its_time_budget() -> None:
     """Launches, loop counts and orders are fitted to the time budget."""
     device = Device(compile_ptx(LONG, "sm_90", {}))
     began = time.process_time()

@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_the_same_is_the_same(folder: Path) -> None:
+def test_equal_inputs_have_no_difference(folder: Path) -> None:
     for name in ("a.cubin", "optimize.ori", "schedule.ori"):
         done = CliRunner().invoke(app, [str(folder / name), str(folder / name)])
         assert done.exit_code == 0 and "0 in the first alone, 0 in the second alone" in done.output, done.output

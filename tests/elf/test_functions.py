@@ -160,7 +160,7 @@ cvt.u32.u16 %r0, %h1; cvt.u32.u16 %r1, %h2; st.global.b32 [%out], %r0; st.global
 @pytest.mark.oracle
 @pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize("first", [0, 1])
-def test_bytes_behind_a_small_result(first: int, arch: str) -> None:
+def test_bytes_after_a_small_result(first: int, arch: str) -> None:
     """They are in the result's register and are kept, whichever comes first."""
     oracle.require("ptxas", "nvlink")
     text = (

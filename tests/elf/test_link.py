@@ -195,7 +195,7 @@ def test_worst_stack_follows_calls() -> None:
     assert resource_lines(Header("encoded", "sm_90"), module(u), [u])[4].endswith(", 48 bytes cumulative stack size")
 
 
-def test_kernels_stand_in_reverse_order_whatever_the_order_of_records() -> None:
+def test_kernels_are_in_reverse_order_for_any_order_of_records() -> None:
     a, b, c = unit("a"), unit("b", 3), unit("c", 4)
     m = module(a, b, c)
     files = {link(Header("encoded", "sm_90"), m, list(order)) for order in ((a, b, c), (c, a, b), (b, c, a))}

@@ -47,7 +47,7 @@ def test_an_op_line_with_unknown_or_too_few_facts_does_not_load(line: str) -> No
         facts._parse(name, words)
 
 
-def test_annotated_streams_schedule_alike() -> None:
+def test_annotated_streams_schedule_to_the_same_code() -> None:
     streams: dict[str, bytes] = {}
     cubin = compile_ptx(PTX, "sm_90", streams=streams)
     allocated = streams["regalloc"]

@@ -92,7 +92,7 @@ def test_a_pass_that_breaks_is_blamed(tmp_path: Path, capfd: pytest.CaptureFixtu
     ("stage", "before", "place"),
     [("optimize", "lower", "dce"), ("regalloc", "optimize", "allocate"), ("schedule", "regalloc", "list-schedule")],
 )
-def test_a_stage_goes_on_where_it_was_stopped(stage: str, before: str, place: str) -> None:
+def test_a_stage_continues_where_it_was_stopped(stage: str, before: str, place: str) -> None:
     """--stop-after and --start-after split a stage; --upto PASS:N is the limit counted from the pass on."""
     streams: dict[str, bytes] = {}
     compile_ptx((PTX / "sm_90/vadd.ptx").read_text(), "sm_90", streams=streams)

@@ -17,7 +17,7 @@ CASES = sorted((Path(__file__).parent / "cases").glob("*.ptx"))
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
-def test_once_wrong(path: Path) -> None:
+def test_programs_that_were_once_wrong(path: Path) -> None:
     """In the configuration that was wrong, and at -O3 on every SM."""
     program, way, kernels = read(path)
     (kernel,) = kernels
@@ -29,7 +29,7 @@ def test_once_wrong(path: Path) -> None:
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("path", THEIRS, ids=lambda p: p.stem)
-def test_wrong_by_ptxas(path: Path) -> None:
+def test_programs_that_ptxas_compiles_wrong(path: Path) -> None:
     """Errors of ptxas that no small program shows (those are in tests/cosim/known): ours is right, its cubin is not."""
     oracle.require("ptxas")
     program, way, kernels = read(path)

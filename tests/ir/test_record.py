@@ -130,7 +130,7 @@ def test_named_tuples_refuse_wrong_numbers_of_fields_by_name(wrong: tuple[object
         Place("a").line = 4  # type: ignore[misc]
 
 
-def test_a_match_statement_takes_a_named_tuple_apart() -> None:
+def test_a_match_statement_destructures_a_named_tuple() -> None:
     match Place("a", 5):
         case Place(file, line):
             assert (file, line) == ("a", 5)

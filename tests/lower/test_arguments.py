@@ -203,7 +203,7 @@ def _function(body: str) -> str:
         ("ld.param.b32 %r1, [s+8]; st.param.b32 [r+12], %r1;", ""),
     ],
 )
-def test_accesses_behind_the_end(body: str, warned: str, tmp_path: Path) -> None:
+def test_accesses_beyond_the_end_of_an_argument(body: str, warned: str, tmp_path: Path) -> None:
     """Words beyond an argument's end do not exist; an access that lies completely there gives a warning."""
     path = tmp_path / "f.ptx"
     path.write_text(_function(body))

@@ -173,7 +173,7 @@ X: mad.lo.u32 %r5,%r5,%r5,7; st.global.u32 [%l0],%r5; and.b32 %r4,%r5,3; setp.eq
 st.global.u32 [%l0+12],%r5; ret; }"""
 
 
-def test_a_lock_beside_a_barrier_that_must_join() -> None:
+def test_a_lock_with_a_reconvergent_barrier_in_the_same_register() -> None:
     """The other warp is in a loop that it leaves by BREAK.RELIABLE, with the same B register."""
     lock = """setp.ne.u32 %p0,%r0,0; @%p0 bra L1; mov.u32 %r2,0; st.shared.u32 [word],%r2; L1: bar.sync 0;
 and.b32 %r2,%r0,15; setp.ne.u32 %p0,%r2,12; @%p0 bra J; L2: atom.shared.cas.b32 %r3,[word],0,1; setp.ne.u32 %p1,%r3,0;

@@ -59,7 +59,7 @@ def test_both() -> None:
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("op", OPS)
-def test_length_beside_ptxas(op: str) -> None:
+def test_slow_paths_are_no_longer_than_ptxas(op: str) -> None:
     """The number of instructions, for one and five divisions on two SMs, exceeds ptxas's by at most a twentieth (or
     two)."""
     oracle.require("ptxas")

@@ -40,7 +40,7 @@ def test_unread_results(what: str, target: str) -> None:
 
 @pytest.mark.parametrize("target", SMS)
 @pytest.mark.parametrize("what", ["exch.b32 %r3, [%rd5], %r9", "cas.b32 %r3, [%rd5], %r9, %r1"])
-def test_swaps_stay(what: str, target: str) -> None:
+def test_swaps_are_not_reductions(what: str, target: str) -> None:
     """RED has no exchange, so the result goes to RZ."""
     body = f"atom.global.{what}; {END}"
     unit, _ = optimized(body, target)

@@ -121,7 +121,7 @@ def test_what_is_contracted(bits: int, name: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{"fmad": 0}, {"opt-level": 0}])
-def test_nothing_is_contracted_unasked(options: dict[str, AttrValue]) -> None:
+def test_nothing_is_contracted_without_fmad(options: dict[str, AttrValue]) -> None:
     cubin = compile_ptx(text(32, F32["sum"][0], "sm_90"), "sm_90", options)
     assert counted(cubin) == Counter(["FMUL", "FADD"])
 

@@ -72,7 +72,7 @@ def test_fixed_registers_and_operands_written_in_place_stay() -> None:
     assert one_block([VReg("R")] * 2, make, Inst("COPY", (), (b,), (a,)), both)[-1].srcs[:2] == (b, b)
 
 
-def test_lanes_of_a_vector_are_read_where_they_stand_side_by_side() -> None:
+def test_adjacent_lanes_are_read_from_their_vector() -> None:
     q, v = Reg("R", 0, 0, 2), Reg("R", 1, 0, 2)
     make = Inst("LDG", ("64",), (q,), ())
     lanes = [Inst("COPY", (), (Reg("R", 1, n),), (Reg("R", 0, n),)) for n in range(2)]

@@ -168,7 +168,7 @@ def test_out_of_two_loops(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", SMS)
-def test_loop_with_two_ways_in_front(target: str) -> None:
+def test_loop_with_two_entries_gets_a_preheader(target: str) -> None:
     """A header that two blocks jump to gets a preheader."""
     body = (
         (

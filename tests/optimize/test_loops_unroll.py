@@ -157,7 +157,7 @@ def test_bodies(body: str, target: str) -> None:
 
 
 @pytest.mark.parametrize("target", SMS)
-def test_known_rounds(target: str) -> None:
+def test_known_trip_counts(target: str) -> None:
     """Few: no branch is left. Many: the remainder and a loop of copies."""
     few = counted("mov.u32 %r3, 0;", 1, "setp.ne.s32 %p1, %r3, 13;")
     unit, stats = optimized(few, target)
@@ -177,7 +177,7 @@ def test_known_rounds(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", SMS)
-def test_nest(target: str) -> None:
+def test_loop_nest(target: str) -> None:
     """Known inner iteration count: the inner loop disappears, then the outer is a candidate."""
     body = (
         "mov.u32 %r4, 1; mov.u32 %r10, 0; M: mov.u32 %r3, 0; L: ld.global.u32 %r5, [%rd3]; mad.lo.u32 %r4, "
@@ -190,7 +190,7 @@ def test_nest(target: str) -> None:
     assert differences(body, target, COUNTS) == []
 
 
-def test_a_counter_that_starts_once() -> None:
+def test_a_counter_that_is_set_before_the_outer_loop() -> None:
     """The inner counter continues from the previous run: its iteration count is unknown, though its start is known."""
     body = (
         "mov.u32 %r4, 1; mov.u32 %r3, 0; mov.u32 %r10, 0; M: mov.u32 %r11, 0; L: mad.lo.u32 %r4, %r4, 3, "
@@ -242,7 +242,7 @@ STAY = [
 
 
 @pytest.mark.parametrize(("loop", "why"), STAY)
-def test_loops_that_stay(loop: str, why: str) -> None:
+def test_loops_that_are_not_unrolled(loop: str, why: str) -> None:
     body = "mov.u32 %r4, 1; mov.u32 %r3, 0; " + loop.replace("{b}", BODY) + END
     _, stats = optimized(body, "sm_90")
     assert not [k for k in stats if "unrolled" in k], why
@@ -294,7 +294,7 @@ def test_the_same_twice() -> None:
 # ------------------------------------------------------------------ parts
 
 
-def test_rounds_by_counting() -> None:
+def test_trip_counts_against_simulation() -> None:
     """The closed form against a simulation, for numbers at the ends of their ranges."""
     rng = random.Random(5)
     ends = [0, 1, 2, 7, 0x7FFFFFFF, 0x7FFFFFFD, 0x80000000, 0x80000005, 0xFFFFFFFF, 0xFFFFFFF0]

@@ -83,7 +83,7 @@ def test_both_arms_are_predicated(target: str) -> None:
         "xor.b32 %r3, %r3, %r1; mul.lo.s32 %r3, %r3, %r3;" * 6,
     ],
 )
-def test_arms_that_stay(arm: str) -> None:
+def test_arms_that_are_not_predicated(arm: str) -> None:
     """Atomics, barriers, volatile accesses and long arms keep their branch."""
     unit, stats = optimized(
         HEAD + f"setp.ge.u32 %p1, %r1, %r2; mov.u32 %r3, 7; @%p1 bra J; {arm} J: st.global.u32 [%rd3+64], %r3; ret;",
@@ -213,7 +213,7 @@ def test_words_of_wide_shifts(amount: int, left: bool) -> None:
 
 
 @pytest.mark.parametrize("target", SMS)
-def test_parameter_behind_its_address(target: str) -> None:
+def test_parameter_loaded_through_its_address(target: str) -> None:
     """A parameter loaded through its address, plus an offset added in 64 bits, is a constant-bank operand without an
     index and without a sum."""
     unit, _ = optimized(

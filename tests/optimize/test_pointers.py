@@ -117,7 +117,7 @@ def test_a_read_between_the_updates(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", SMS)
-def test_a_pointer_that_is_read_behind_the_loop(target: str) -> None:
+def test_a_pointer_that_is_read_after_the_loop(target: str) -> None:
     body = rows().replace("D: ", "ld.global.u32 %r7, [%q3]; xor.b32 %r4, %r4, %r7; D: ")
     _, stats = optimized(body, target)
     assert stats["pointers that share one"] == ROWS - 1
@@ -165,7 +165,7 @@ _WAIT = (
 
 
 @pytest.mark.parametrize("target", SMS)
-def test_addresses_go_behind_a_wait(target: str) -> None:
+def test_addresses_move_after_a_wait(target: str) -> None:
     unit, stats = optimized(_WAIT, target)
     assert stats["cheap values sunk"] >= 30
     waiting = {id(i) for i in in_loops(unit)}
@@ -180,7 +180,7 @@ def test_addresses_go_behind_a_wait(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", SMS)
-def test_addresses_stay_where_their_parts_change(target: str) -> None:
+def test_addresses_with_changing_operands_stay(target: str) -> None:
     """The values from which an address is computed grow in the waiting loop."""
     body = _WAIT.replace("W: ", "mov.u32 %r7, 0; W: add.u32 %r5, %r5, 1; add.u32 %r7, %r7, 1;").replace(
         "@%p1 bra W;", "setp.lt.u32 %p2, %r7, 3; @%p1 bra W; @%p2 bra W;"

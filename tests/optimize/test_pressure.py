@@ -94,7 +94,7 @@ def test_addresses_are_computed_just_in_time(target: str) -> None:
     assert len(of(unit, "LDG")) == count + 1
 
 
-def test_addresses_come_behind_a_load_from_tensor_memory() -> None:
+def test_addresses_move_after_a_load_from_tensor_memory() -> None:
     """128 words from tensor memory, and 128 addresses computed before the load."""
     words = ", ".join(f"%v{n}" for n in range(128))
     head = (

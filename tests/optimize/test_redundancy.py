@@ -102,7 +102,7 @@ def test_global(body: str, loads: int, stores: int, target: str) -> None:
 
 
 @pytest.mark.parametrize("target", SMS)
-def test_known_behind_a_join(target: str) -> None:
+def test_loads_are_redundant_after_a_join(target: str) -> None:
     """Neither arm stores: loads in and after them use the first one's value; a loop that stores invalidates it."""
     long = "xor.b32 %r5, %r5, %r1; mul.lo.s32 %r5, %r5, %r5;" * 6
     body = (

@@ -21,7 +21,7 @@ from tests.optimize.test_passes import HEAD, SMS, of, ops, optimized
 
 
 @pytest.mark.parametrize("target", SMS)
-def test_unrelated_values_of_one_register_part(target: str) -> None:
+def test_unrelated_values_of_one_register_are_split(target: str) -> None:
     """The zero that initializes a counter is known where only it can arrive."""
     body = HEAD + (
         "mov.u32 %r3, 0; mov.u32 %r4, %r3; mov.u32 %r5, %r3; L: add.u32 %r3, %r3, %r1; add.u32 %r4, %r4, "
@@ -257,7 +257,7 @@ def test_a_guard_that_changes_between_keeps_its_copies() -> None:
         assert any(is_guarded(i) for i in f.blocks[0].insts if i.op == "COPY") == guarded
 
 
-def test_forms_exist() -> None:
+def test_scalar_forms_exist_on_every_sm() -> None:
     """CS2R of the zero register is an instruction of every SM."""
     from ir_format.model import Name
 

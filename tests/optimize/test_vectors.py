@@ -77,7 +77,7 @@ def test_what_is_known_of_the_base(shift: int, target: str) -> None:
         "st.u32 [%rd5+64], %r1;",
     ],
 )
-def test_what_keeps_words_apart(between: str, target: str) -> None:
+def test_what_prevents_vector_loads(between: str, target: str) -> None:
     """Stores, barriers, fences, another base."""
     body = four(0, 4, 8, 12, between=between)
     unit, _ = optimized(body, target)
@@ -100,7 +100,7 @@ def test_a_word_twice(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", SMS)
-def test_rounds_of_a_loop(target: str) -> None:
+def test_unrolled_iterations_share_a_vector_load(target: str) -> None:
     """Four iterations next to each other: their words are one load; registers that are written several times keep their
     values."""
     body = (

@@ -111,7 +111,7 @@ def test_values_follow_or_are_joined() -> None:
             "Value of RegUsageLevel (16) is out of valid range {0..10}, option will be ignored"]),
     ],
 )  # fmt: skip
-def test_what_travels_and_what_is_said(argv: str, kept: dict[str, object], said: list[str]) -> None:
+def test_options_of_the_stream_and_their_messages(argv: str, kept: dict[str, object], said: list[str]) -> None:
     cl = read(argv.split())
     assert stream_options(cl, "sm_80") == kept
     assert [d.message for d in cl.messages] == said

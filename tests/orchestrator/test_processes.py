@@ -52,7 +52,7 @@ def test_the_first_fault_is_blamed_not_its_victim() -> None:
     assert bad is not None and bad.name == "b"
 
 
-def test_who_writes_to_a_reader_that_is_gone_is_its_victim() -> None:
+def test_a_writer_whose_reader_died_is_not_blamed() -> None:
     for writer in ("kill -PIPE $$", "exit 141"):
         bad = run(Step("a", shell=writer), Step("b", shell="exit 1")).failed()
         assert bad is not None and bad.name == "b"

@@ -39,7 +39,7 @@ def matmul(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_the_page_holds_the_whole_story(matmul: Path) -> None:
+def test_the_page_has_source_sass_and_passes(matmul: Path) -> None:
     """The SASS is the disassembler's, lines of PTX are the source's, all passes are there, and nothing is fetched."""
     import orias as package
 

@@ -89,7 +89,7 @@ def within(inner: dict[str, object], outer: dict[str, object]) -> bool:
     return c <= a + 1 and a + b <= c + d + 1
 
 
-def test_nothing_is_loaded_unasked(tmp_path: Path) -> None:
+def test_observation_modules_are_loaded_only_on_request(tmp_path: Path) -> None:
     """A compile without these switches imports nothing of them."""
     (tmp_path / "k.ptx").write_text(TWO)
     code = (

@@ -88,7 +88,7 @@ def test_planted_failures_are_as_small_as_by_hand(name: str) -> None:
     assert instructions(reduced_case(case, 2)) <= MOST * instructions(case.hand)
 
 
-def test_a_jump_becomes_a_guard_and_a_copy_goes() -> None:
+def test_a_jump_becomes_a_guard_and_a_copy_is_removed() -> None:
     """Hand-made: `@!%p mov`, and the pointer itself as the address."""
     text = (
         "".join(KERNEL.partition(".visible")[:1])

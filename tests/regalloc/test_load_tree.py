@@ -7,7 +7,7 @@ import random
 from stages.regalloc.load_tree import LoadTree
 
 
-def test_ranges_grow_and_are_asked_as_a_list_is() -> None:
+def test_range_updates_and_queries_match_a_list() -> None:
     draw = random.Random(1)
     for _ in range(60):
         values = [draw.randrange(-5, 9) for _ in range(draw.randrange(1, 70))]

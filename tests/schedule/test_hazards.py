@@ -109,7 +109,7 @@ def test_scoreboards_by_sm() -> None:
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("sm", (75, 80, 90, 100, 120))
-def test_ptxas_is_never_nearer_than_the_tables(sm: int) -> None:
+def test_ptxas_never_goes_below_the_tables(sm: int) -> None:
     """A cell above ptxas's distance would give false alarms in a checker that reads the tables."""
     oracle.require("ptxas")
     seen = probe_latency.Seen()

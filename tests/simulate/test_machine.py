@@ -27,7 +27,7 @@ def test_lanes_and_constants() -> None:
     assert list(run(insts)) == [(i - 1) & 0xFFFFFFFF for i in range(32)]
 
 
-def test_functions_of_signs() -> None:
+def test_plop3_of_signs() -> None:
     """PLOP3 of the signs of a register and of a word of a constant bank (a table of a and not b: 0x30)."""
     signs = (
         r(5)._replace(mod="SIGN"),
@@ -128,7 +128,7 @@ def diverge(sync: bool) -> list[Inst]:
     return body
 
 
-def test_without_bsync_the_groups_stay_apart() -> None:
+def test_without_bsync_the_groups_stay_diverged() -> None:
     got = run(diverge(False))
     assert set(got[0::2]) == {0x55555555} and set(got[1::2]) == {0xAAAAAAAA}
 
@@ -137,7 +137,7 @@ def test_bsync_joins_the_groups() -> None:
     assert set(run(diverge(True))) == {0xFFFFFFFF}
 
 
-def test_exclusive_warpsync_parts_lanes_of_other_masks() -> None:
+def test_exclusive_warpsync_splits_lanes_of_other_masks() -> None:
     """REDUX over the active lanes: over each mask separately after WARPSYNC.EXCLUSIVE, over all without it."""
 
     def code(*wait: Inst) -> list[Inst]:

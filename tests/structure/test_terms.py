@@ -35,5 +35,5 @@ TERMS = {
 
 
 @pytest.mark.parametrize("term", TERMS)
-def test_term_stands_where_it_is_meant(term: str) -> None:
+def test_term_is_found_in_its_file(term: str) -> None:
     assert term in (ROOT / TERMS[term]).read_text().lower()
