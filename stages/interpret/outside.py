@@ -33,6 +33,7 @@ _FORMS: Final = [
             0,
             "red.async without a barrier object is .release and .add of integers",
         ),
+        (r"testp\.f(?:32|64)$", 0, "testp names a property"),
         (r"fence\.(?:acquire|release)\b", 90, ".acquire and .release of fence need sm_90"),
     )
 ]

@@ -137,11 +137,10 @@ def narrow_load(code: Code, step: Step, pc: int) -> Action:
         stored = m.shared.data[off[..., None] + np.arange(16)].astype(U64)  # (warps, matrices, rows, 16 bytes)
         if bits == 8:
             elements = stored
-        else:  # sixteen packed elements, then padding (documented)
+        else:  # sixteen packed elements, then padding (documented), each in the low bits of its byte (CUTLASS)
             at = np.arange(16) * bits
             wide = stored | (np.concatenate([stored[..., 1:], np.zeros_like(stored[..., :1])], axis=-1) << U64(8))
             elements = (wide[..., at // 8] >> (at % 8).astype(U64)) & U64((1 << bits) - 1)
-            elements = elements << U64(2 if bits == 4 else 0)
         lane = threads % 32
         g, t = lane // 4, lane % 4
         for k, out in enumerate(outs):

@@ -170,7 +170,10 @@ class Gates:
                         if rule.quoted in _OLDER:
                             out.append(_OLDER[rule.quoted])
                         continue
-                    out.extend(target.refuses(rule.gate, rule.kind, _text(rule.quoted, row, mods, types, found)))
+                    kind, quoted = rule.kind, rule.quoted
+                    if quoted in _NARROW and found != "ue8m0x2" and target.since("13.5"):
+                        kind, quoted = "Feature", "cvt.{types}"
+                    out.extend(target.refuses(rule.gate, kind, _text(quoted, row, mods, types, found)))
                     version = max(version, rule.gate.version)
                     number = max(number, rule.gate.target)
                     listed = listed or bool(rule.gate.only and not target.has(rule.gate.only))
@@ -194,6 +197,10 @@ _OLDER: Final = {
         "Illegal modifier '.scale_vec::4X' for instruction 'mma' with type '.ue8m0'"
     ),
 }
+
+
+#: What 13.5 calls by its types.
+_NARROW: Final = frozenset(("cvt with .e4m3x2/.e5m2x2", "cvt with .e2m3x2/.e3m2x2", "cvt with .{mod}"))
 
 
 def _words(row: Row, mods: tuple[str, ...], types: tuple[str, ...], kinds: tuple[str, ...]) -> frozenset[str]:
@@ -223,5 +230,5 @@ def _text(quoted: str, row: Row, mods: tuple[str, ...], types: tuple[str, ...], 
         space = next((m for m in mods if m in rules.SPACES), "")
         where = f".{space}" if space else " with generic state space"
         return f"{row.name}.{operation}.{types[0] if types else ''}{where}"
-    shown = found.split("::")[-1] if found.startswith("L1::") else found
+    shown = found.split("::")[-1] if found.startswith("L1::") and found != "L1::32B" else found
     return quoted.replace("{name}", row.name).replace("{mod}", shown).replace("{types}", ".".join(types))

@@ -382,14 +382,15 @@ def _judge(opcode: Opcode, kinds: tuple[str, ...], gates: Gates) -> Verdict:
     fitting = [t for t, specs in bound if specs is not None]
     taking = [t for t in opcode.typed if t.mods is not None]
     if not fitting or (taking and not any(t in taking for t in fitting)):
-        return Verdict(opcode.row, (*early, *_mismatch(opcode, kinds, gates)), (), ())
+        return Verdict(opcode.row, (*early, *_mismatch(opcode, kinds, gates, bool(fitting))), (), ())
     if nearest is None:
         nearest = [("error", text) for text in _refusal(opcode, fitting, kinds, gates)]
     return Verdict(opcode.row, (*early, *nearest), (), ())
 
 
-def _mismatch(opcode: Opcode, kinds: tuple[str, ...], gates: Gates) -> list[tuple[str, str]]:
-    """The operands are those of no row: ptxas reports some modifiers before (measured)."""
+def _mismatch(opcode: Opcode, kinds: tuple[str, ...], gates: Gates, nearly: bool) -> list[tuple[str, str]]:
+    """The operands are those of no row: ptxas reports some modifiers before (measured), those of a copy where operands
+    are only too few (`nearly`), or a constant stands for an address."""
     t = opcode.typed[0]
     out: list[str] = []
     if opcode.op in ("shfl", "vote") and "sync" not in t.rest and len(kinds) == (5 if opcode.op == "shfl" else 3):
@@ -398,7 +399,8 @@ def _mismatch(opcode: Opcode, kinds: tuple[str, ...], gates: Gates) -> list[tupl
         return [("error", rules.illegal("xorsign", opcode.name, False))]
     if opcode.op == "lop3" and kinds[0][:2] == "p:":
         return [("error", rules.conditional(opcode.name, t.rest))]
-    related = relations.between(opcode.name, t.rest, t.types, gates.target) if opcode.op == "cp" else []
+    counted = opcode.op == "cp" and (nearly or "i" in kinds)
+    related = relations.between(opcode.name, t.rest, t.types, gates.target) if counted else []
     if related or opcode.name in _GATES_FIRST:
         out = gates.refusals(t.row, (*t.rest, *t.types), t.types, kinds)[0] + related
     return [("error", text) for text in (*out, f"Arguments mismatch for instruction '{opcode.name}'")]
@@ -457,11 +459,16 @@ def _refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates
     known = tuple([*first.rest, *first.types])
     named, worded = gates.refusals(first.row, known, first.types, kinds)
     bad = _modifier_errors(opcode.name, fitting)
+    aligned = ("tcgen05.wait::", *_ALIGNED) if gates.target.since("13.5") else "tcgen05.wait::"
+    if opcode.name.startswith(aligned) and "aligned" not in first.rest:
+        return [f".aligned modifier required for instruction '{opcode.name}'"]
+    if opcode.name in _PACKED_VIDEO and "add" in first.rest and "sat" in first.rest:
+        return ["Illegal combination of .sat and .add modifiers"]
     if not bad or any(t.mods is not None for t in fitting):
         bad = [rules.conditional(opcode.name, first.rest)]
     related = relations.errors(opcode.name, first.rest, first.types, gates.target)
     between = relations.between(opcode.name, first.rest, first.types, gates.target)
-    scoped = relations.lone_order(opcode.name, first.rest)
+    scoped = relations.lone_order(opcode.name, first.rest, gates.target)
     alien = next((m for m in first.rest if rules.illegal(m, opcode.name, True, first.types) in bad), "")
     if opcode.op == "griddepcontrol" and not alien:
         return bad + named
@@ -500,6 +507,11 @@ _RELATED_FIRST: Final = frozenset(("tex", "tld4", "sured", "shfl", "vote"))
 #: Those whose gates it looks at before their operands.
 _GATES_FIRST: Final = frozenset(
     ("tcgen05.cp", "tcgen05.ld", "tcgen05.ld.red", "tcgen05.st", "clusterlaunchcontrol.query_cancel.is_canceled")
+)
+#: Those of which it asks for `.aligned` before all else since 13.5, as it does of `tcgen05.wait` always.
+_ALIGNED: Final = ("tcgen05.ld", "tcgen05.st")
+_PACKED_VIDEO: Final = frozenset(
+    [f"v{what}{lanes}" for what in ("add", "sub", "avrg", "absdiff", "min", "max") for lanes in "24"]
 )
 Fits = dict[tuple[OperandSpec, str, str], bool]  # operand specification, type, operand kind
 

@@ -154,7 +154,12 @@ _BRANCH: Final = compat.STRICT["A"] | {"b128"}
 _FITS: Final[dict[str, Callable[[OperandSpec, str, int, str], bool]]] = {
     "d": _destination,
     "d_": _destination,
-    "dmask": lambda s, t, v, k: k[:2] in ("r:", "b:", "s:") and k[2:] in compat.STRICT["u32"],
+    "dmask": lambda s, t, v, k: (
+        (k[:2] in ("r:", "b:", "s:") and k[2:] in compat.STRICT["u32"])
+        or k == "i"
+        or k[:2] in ("a:", "v:")
+        or (k[0] == "(" and _vector_agrees(k, "u32", False))
+    ),
     "dsel": lambda s, t, v, k: k[:2] == "b:" and k[2:] in compat.STRICT["u32"],
     "dtex": _texture_result,
     "dpack": _pack,
@@ -221,6 +226,10 @@ def _form(spec: OperandSpec, type_: str, vector: int, kind: str, index: int, nam
         return _bad_source(spec, type_, vector, kind, index, name)
     if role == "dmask" and kind[:2] == "s:":
         return [("error", f"Special register argument not allowed for instruction '{name}'")]
+    if role == "dmask" and kind[0] == "(":
+        return [("error", f"Vector operand is not allowed for instruction '{name}'")]
+    if role == "dmask" and kind[:2] not in ("r:", "b:"):
+        return [("error", f"Incorrect video selector for operand {index}")]
     if role in ("dpack", "spack"):
         return _bad_pack(role, kind, name)
     if role == "m":

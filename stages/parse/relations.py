@@ -36,7 +36,8 @@ _PAIRED: Final = frozenset(
     ]
 )
 #: Other instructions whose orders need a scope.
-_SCOPED: Final = frozenset(("ld", "st", "red.async", "fence.proxy"))
+_MULTIMEM: Final = frozenset(("multimem.st.async", "multimem.red.async"))
+_SCOPED: Final = frozenset(("ld", "st", "red.async", "fence.proxy")) | _MULTIMEM
 _ADD_TYPES: Final = ".u32 or .s32 or .u64 or .f64 or f16 or f16x2 or .f32 or .bf16 or .bf16x2"
 
 
@@ -136,7 +137,8 @@ def move_vector(name: str, mods: tuple[str, ...], types: tuple[str, ...], target
 def reduction_type(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
     """`add` has no signed 64-bit form."""
     if "add" in mods and types == ("s64",):
-        return [f"Operation .add requires {_ADD_TYPES} type for instruction '{name}'"]
+        listed = _ADD_TYPES.replace(" f16", " .f16") if target.since("13.5") else _ADD_TYPES
+        return [f"Operation .add requires {listed} type for instruction '{name}'"]
     return []
 
 
@@ -213,6 +215,8 @@ def surface_atomics(name: str, mods: tuple[str, ...], types: tuple[str, ...], ta
     """Which types the operations of `sured` take."""
     operation = next((m for m in mods if m in rules.POST), "")
     type_ = types[0]
+    if not operation:
+        return []  # it is asked for
     if name == "sured.b":
         allowed = {
             "add": ("u32", "s32", "u64"),
@@ -334,10 +338,19 @@ def sign_of_product(mods: tuple[str, ...]) -> list[str]:
     return ["Modifier '.xorsign' requires modifier '.abs'"] if "xorsign" in mods and "abs" not in mods else []
 
 
-def lone_order(name: str, mods: tuple[str, ...]) -> list[str]:
-    """An order without a scope, of what has both."""
+def lone_order(name: str, mods: tuple[str, ...], target: Target) -> list[str]:
+    """An order without a scope or a scope without an order, of what has both."""
     order = next((m for m in mods if m in ("relaxed", "acquire", "release")), "")
-    if name not in _SCOPED or not order or any(m in rules.SCOPES for m in mods):
+    scope = next((m for m in mods if m in rules.SCOPES), "")
+    alias = name == "fence.proxy" and "alias" in mods
+    if alias and not target.since("13.5"):
+        return []
+    if scope and not order and (name in _MULTIMEM or alias):
+        return [f"Modifier '.{scope}' requires order with '{name}' instruction"]
+    restricted = next((m for m in mods if m.startswith("sync_restrict::")), "")
+    if name == "fence" and restricted and not order:
+        return [f"Modifier '.{restricted}' requires modifier 'order'"]
+    if name not in _SCOPED or not order or scope:
         return []
     return [f"Modifier '.{order}' requires scope with '{name}' instruction"]
 
@@ -356,6 +369,8 @@ _BETWEEN: Final = frozenset((order_and_scope, tensor_modes))
 
 def between(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
     """What is reported right behind an instruction's own gates."""
+    if name == "fence":
+        return ordered_fence(mods, target)
     return [text for rule in RULES.get(name, ()) if rule in _BETWEEN for text in rule(name, mods, types, target)]
 
 
@@ -363,8 +378,6 @@ def first(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Targ
     """What is reported before gates."""
     if name in _LOADS and types and _vector(mods) * compat.bit_size(types[0]) > 256 and types[0] != "pred":
         return ["Vector type too large, exceeds 128 bit limit"]
-    if name == "fence":
-        return ordered_fence(mods, target)
     return old_roundings(name, mods, types, target) if name in _NAMED_FIRST else []
 
 

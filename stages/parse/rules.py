@@ -39,6 +39,7 @@ CLAMPS: Final = frozenset(["clamp", "wrap", "trap", "zero"])
 SCOPES: Final = frozenset(["cta", "cluster", "gpu", "sys"])
 ORDERS: Final = frozenset(["relaxed", "acquire", "release", "acq_rel", "sc", "weak", "volatile"])
 DIMENSIONS: Final = frozenset(["1d", "2d", "3d", "4d", "5d", "a1d", "a2d", "cube", "acube", "2dms", "a2dms"])
+_PLAIN: Final = frozenset(["1d", "2d", "3d", "4d", "5d"])
 TYPES: Final = frozenset(
     [
         "u8",
@@ -136,10 +137,10 @@ def duplicate(name: str, mods: list[str]) -> list[str]:
         out.append("Multiple matrix shape modifiers specified")
     if sum(m in ("sp", "sp::ordered_metadata") for m in mods) > 1:
         out.append("Multiple sparsity modifiers specified")
-    if any(mods.count(m) > 1 for m in DIMENSIONS) or (
-        name.startswith("cp.") and sum(m in DIMENSIONS for m in mods) > 1
-    ):
+    if any(mods.count(m) > 1 for m in DIMENSIONS) or sum(m in _PLAIN for m in mods) > 1:
         out.append("Multiple dimension modifiers specified")
+    elif sum(m in DIMENSIONS for m in mods) > 1:
+        out.append("Multiple texture modifiers specified")
     if "relu" in mods and "sat" in mods:
         out.append("Modifier '.relu' cannot be combined with modifier '.sat'")
     if mods.count("ftz") > 1:
@@ -246,10 +247,14 @@ def missing(values: tuple[str, ...], name: str, types: tuple[str, ...]) -> str:
         return "Membar level required" + tail
     if name == "createpolicy.cvt":
         return ".L2 modifier required" + tail
-    if first == "approx" and name in ("ex2", "tanh") and types[0] in ("f16", "f16x2", "bf16", "bf16x2"):
+    if first == "approx" and name in ("ex2", "tanh") and types[0] in ("bf16", "bf16x2"):
+        return ".approx modifier required" + tail
+    if first == "approx" and name in ("ex2", "tanh") and types[0] in ("f16", "f16x2"):
         return "Rounding modifier or '.approx' modifier required" + tail
     if first == "sync" and name.startswith("bar") and name != "bar.warp":
         return "Barrier modifier required" + tail
+    if name == "tcgen05.shift" or (name.startswith("multimem.") and first in ("release", "bulk_group")):
+        return f".{first} modifier required" + tail
     if first in _MISSING:
         return _MISSING[first] + tail
     if first in ROUNDINGS:
@@ -279,8 +284,8 @@ def missing(values: tuple[str, ...], name: str, types: tuple[str, ...]) -> str:
 def _missing_operation(name: str, types: tuple[str, ...]) -> str:
     if name in ("atom", "red"):
         return f"Illegal operation '' for instruction '{name}'"
-    if name == "sured.p":
-        return "Illegal operation '(null)' for instruction 'sured.p'"
+    if name.startswith("sured."):
+        return f"Illegal operation '(null)' for instruction '{name}'"
     if name.endswith(".red") and name.startswith("bar"):
         return f"Illegal reduction operation for instruction '{name}.{types[0]}'"
     return f"Reduction operation is required for instruction '{name}'"

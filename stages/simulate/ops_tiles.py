@@ -81,8 +81,9 @@ def stsm(b: Build) -> InstFn:
     return run
 
 
-#: Packed elements of a row of 16 bytes: the bits of each, and its position in its byte.
-_PACKED: Final = {"U6x16P32TO8": (6, 0), "U4x16P64TO8": (4, 2)}
+#: Packed elements of a row of 16 bytes: bits of each. They become the low bits of bytes (CUTLASS shifts e2m1 by two
+#: bits before a product wants it in the middle).
+_PACKED: Final = {"U6x16P32TO8": 6, "U4x16P64TO8": 4}
 
 
 def _ldsm_bytes(b: Build) -> InstFn:
@@ -103,9 +104,8 @@ def _ldsm_bytes(b: Build) -> InstFn:
         memory, at = place(v, _first(warps, rows * n))
         data = np.ascontiguousarray(memory.load(at, 16)).view(u8).reshape(-1, 16)
         if packed is not None:
-            bits, shift = packed
-            flat = np.unpackbits(data, axis=1, bitorder="little")[:, : 16 * bits].reshape(-1, 16, bits)
-            data = (flat * (1 << np.arange(bits))).sum(axis=2).astype(u8) << u8(shift)
+            flat = np.unpackbits(data, axis=1, bitorder="little")[:, : 16 * packed].reshape(-1, 16, packed)
+            data = (flat * (1 << np.arange(packed))).sum(axis=2).astype(u8)
         tiles = data.reshape(-1, n, rows, 16)  # [warp, tile, row, column]
         if square:
             tiles = tiles.transpose(0, 1, 3, 2)

@@ -7,6 +7,7 @@ import math
 import random
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import ml_dtypes
@@ -255,3 +256,72 @@ def test_refused_by_name(line: str, target: str, said: str) -> None:
     text = f".version 9.5\n.target {target}\n.address_size 64\n.entry k() {{ .reg .f32 %f; {line} ret; }}\n"
     with pytest.raises(ChainError, match=re.escape(said)):
         compile_ptx(text, target)
+
+
+def directed(x: Fraction, mode: str) -> int:
+    """A bfloat16 (no NaN, no infinity) by exact arithmetic: the neighbour of a number on one side, by bisection."""
+    towards_zero = mode == "rz" or (mode == "rm") == (x >= 0)
+    low, high = 0, 0x7F80  # magnitudes grow with their codes
+    while high - low > 1:
+        half = (low + high) // 2
+        low, high = (half, high) if magnitude(half) <= abs(x) else (low, half)
+    code = low if towards_zero or magnitude(low) == abs(x) else high
+    return code | (0x8000 if x < 0 else 0)
+
+
+def magnitude(code: int) -> Fraction:
+    """The number of a positive bfloat16."""
+    exponent, digits = code >> 7, code & 127
+    return Fraction(digits + 128 * bool(exponent)) * Fraction(2) ** (max(exponent, 1) - 134)
+
+
+@pytest.mark.parametrize("target", ("80", "107a"))
+def test_directed_sums_of_brains(target: str) -> None:
+    """fma.rz/.rm/.rp of bfloat16, scalar and in pairs: ptxas takes them, and computes something else."""
+    forms = [f"{mode}{relu}" for mode in ("rz", "rm", "rp") for relu in ("", ".relu")]
+    one = "".join(
+        f"fma.{form}.bf16x2 %r4, %r0, %r1, %r2; st.global.b32 [%rd0+{8 * k + 12}], %r4;\n"
+        f"fma.{form}.bf16 %h3, %h0, %h1, %h2; cvt.u32.u16 %r4, %h3; st.global.b32 [%rd0+{8 * k + 16}], %r4;\n"
+        for k, form in enumerate(forms)
+    )
+    arch = f"sm_{target}"
+    text = f""".version 9.4
+.target {arch}
+.address_size 64
+.entry k(.param .u64 p) {{ .reg .b64 %rd0; .reg .b32 %r<5>; .reg .b16 %h<4>, %g; ld.param.u64 %rd0, [p];
+mov.u32 %r3, %tid.x; mad.wide.u32 %rd0, %r3, {4 * (3 + 2 * len(forms))}, %rd0;
+ld.global.b32 %r0, [%rd0]; ld.global.b32 %r1, [%rd0+4]; ld.global.b32 %r2, [%rd0+8];
+mov.b32 {{%h0, %g}}, %r0; mov.b32 {{%h1, %g}}, %r1; mov.b32 {{%h2, %g}}, %r2;
+{one} ret; }}
+"""
+    rng = random.Random(3)
+    data = np.zeros((THREADS, 3 + 2 * len(forms)), np.uint32)
+    near = lambda: rng.choice((0, 0x8000)) | rng.choice((rng.randrange(0x3F00, 0x4100), rng.randrange(0x2F00)))  # noqa: E731
+    data[:, :3] = np.array([[near() | near() << 16 for _ in range(3)] for _ in range(THREADS)])
+    given = data[:, :3].copy()
+    Device(compile_ptx(text, arch)).launch("k", 1, THREADS, [data], strict=True)
+    for t in range(THREADS):
+        for k, form in enumerate(forms):
+            for lane in range(2):
+                a, b, c = (int(x) >> 16 * lane & 0xFFFF for x in given[t])
+                x, y, z = (magnitude(v & 0x7FFF) * (-1 if v >> 15 else 1) for v in (a, b, c))
+                want = directed(x * y + z, form[:2])
+                if form.endswith("relu") and want >> 15:
+                    want = 0
+                if x * y + z:
+                    assert int(data[t, 3 + 2 * k]) >> 16 * lane & 0xFFFF == want, (form, lane, hex(a), hex(b), hex(c))
+                    assert lane or int(data[t, 4 + 2 * k]) == want, (form, hex(a), hex(b), hex(c))
+
+
+def test_a_property_that_is_not_named() -> None:
+    """testp without a property, which ptxas takes: no number has it."""
+    text = """.version 9.5
+.target sm_90
+.address_size 64
+.entry k(.param .u64 p) { .reg .b64 %p; .reg .f32 %f; .reg .f64 %d; .reg .pred %q<2>; .reg .b32 %r;
+ld.param.u64 %p, [p]; ld.global.f32 %f, [%p]; cvt.f64.f32 %d, %f; testp.f32 %q0, %f; testp.f64 %q1, %d;
+selp.b32 %r, 1, 2, %q0; st.global.b32 [%p+4], %r; selp.b32 %r, 1, 2, %q1; st.global.b32 [%p+8], %r; ret; }
+"""
+    data = np.array([1.5, 0, 0], np.float32)
+    Device(compile_ptx(text, "sm_90")).launch("k", 1, 1, [data], strict=True)
+    assert list(data[1:].view(np.uint32)) == [2, 2]

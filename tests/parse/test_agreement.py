@@ -41,6 +41,51 @@ def test_instructions(target: str, release: str, monkeypatch: pytest.MonkeyPatch
     assert counts["first class equal"] >= 0.93 * counts["refused by both"]
 
 
+#: What ptxas 13.5 says first of each is said here (text and order).
+FIRST = """
+clmad.lo.u64 %ud1, %ud9, %ud17, gm
+nanosleep.u32 gm
+multimem.st.async.gpu.s32 [%rd1], %s9
+multimem.st.async.release.s32 [%rd1], %s9
+multimem.st.async.s32 [%rd1], %s9
+multimem.cp.async.bulk.weak.global.shared::cta [gm], [sm], %u17
+multimem.cp.async.bulk.global.shared::cta.bulk_group.cp_mask [gm], [sm], %u17, %uh25
+fence.proxy.alias.sys
+fence.acquire.sync_restrict::shared::cta.cluster
+fence.sync_restrict::shared::cluster.cluster
+tcgen05.wait::ld.sync
+tcgen05.wait::ld
+tcgen05.ld.sync.16x64b.b32 {%r1}, [%r9]
+tcgen05.shift.cta_group::1 [%r1]
+cp.async.bulk.prefetch.tensor.1d.L2.global.im2col [%rd1, {%r1}]
+cp.async.bulk.prefetch.tensor.1d.L2.global.im2col [%rd1, {%r1}], %r9
+tanh.bf16 %h1, %h9
+vsub4.u32.s32.s32.add.sat %r1, %r9, %r17, %r25
+vmax4.s32.u32.s32 {%r4, %r5}, %r9, %r17, %r25
+vmax4.s32.u32.s32 [gm], %r9, %r17, %r25
+sured.b.1d.trap.u32 [sf, {%r1}], %u9
+atom.add.s64 %sd1, [%rd9], %sd17
+tex.a2d.v4.u32.s32.2d {%u1,%u2,%u3,%u4}, [tx, {%r1, %s2, %s3, %s4}]
+suld.b.1d.2d.trap.b32 %r1, [sf, {%r1}]
+cvt.rn.f16x2.e3m2x2 %r1, %h9
+cvt.rz.ue8m0x2.f32 %h1, %f1, %f2
+add.sat.u16x2 %r1, %r9, %r17
+prefetch.L1::32B.valid_addr [%rd1]
+testp.f32 %p1, %f9
+"""
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(("version", "target"), [("9.2", "sm_80"), ("9.5", "sm_107a")])
+def test_first_messages(version: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    oracle.require(oracle.NEWER)
+    monkeypatch.setattr(agreement, "RELEASE", "13.5")
+    lines = [line + ";" for line in FIRST.strip().splitlines()]
+    theirs, mine = (side(lines, version, target) for side in (agreement.oracle, agreement.ours))
+    for line, a, b in zip(lines, theirs, mine, strict=True):
+        assert a[:1] == b[:1], line
+
+
 @pytest.mark.oracle
 def test_gates() -> None:
     oracle.require("ptxas")

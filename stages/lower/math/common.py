@@ -81,6 +81,11 @@ def signed(b: Builder, x: Val, t: str) -> Val:
     return b.in_reg(x) if type(x) is Imm and x.value & SIGN[t] else x
 
 
+def never(b: Builder, d: Reg) -> None:
+    """A predicate that is false."""
+    b.emit("PLOP3.LUT", (d, PT), (PT, PT, PT, Imm("I", 0), Imm("I", 0)))
+
+
 def float_imm(value: int) -> Imm:
     """An immediate from its bit pattern."""
     return Imm("I", value)

@@ -25,6 +25,7 @@ from stages.lower.math.common import (
     float_imm,
     ftz,
     negate,
+    never,
     pred_dsts,
     signed,
 )
@@ -134,6 +135,9 @@ def copysign(b: Builder, inst: PtxInst) -> None:
 def testp(b: Builder, inst: PtxInst) -> None:
     """testp: integer comparisons of the magnitude. A zero counts as normal (PTX manual; measured)."""
     p, x = inst.operands
+    if inst.mods[0] == T:  # no property to have; ptxas takes it, and leaves the predicate as it was (measured)
+        never(b, b.dst(p, "pred"))
+        return
     m = b.r()
     b.emit("LOP3.LUT", m, (b.in_reg(b.src(x, T)), Imm("I", 0x7FFFFFFF), RZ, Imm("I", 0xC0)))
     d = b.dst(p, "pred")

@@ -21,6 +21,7 @@ from stages.lower.math.common import (
     comparison,
     contractible,
     negate,
+    never,
     pred_dsts,
     rounding,
 )
@@ -132,6 +133,9 @@ def testp(b: Builder, inst: PtxInst) -> None:
     from stages.lower.rules.integer import add64, compare_into
 
     p, x = inst.operands
+    if inst.mods[0] == T:  # as for f32
+        never(b, b.dst(p, "pred"))
+        return
     v = b.in_reg(b.src(x, T), 2)
     m = b.r(2)
     b.copy(b.lo_r(m), b.lo(v))

@@ -15,6 +15,7 @@ from ir_format.model import NEG, NOT_PT, PT, RZ, Imm, Reg
 from ir_format.ptx import PtxInst
 from stages.lower.builder import Builder, Rule
 from stages.lower.math.common import (
+    ROUND,
     Val,
     absolute,
     combine_pred,
@@ -23,6 +24,7 @@ from stages.lower.math.common import (
     ftz,
     negate,
     pred_dsts,
+    rounding,
     signed,
 )
 
@@ -82,10 +84,50 @@ def mul(b: Builder, inst: PtxInst) -> None:
 def fma(b: Builder, inst: PtxInst) -> None:
     t = inst.types[0]
     d, x, y, z = inst.operands
-    for rounding in ("rz", "rm", "rp"):  # ptxas accepts these for bfloat16 and rounds in f32
-        if rounding in inst.mods:
-            raise b.unsupported(inst, f"modifier .{rounding}")
+    if rounding(inst) != "rn":
+        _directed_fma(b, inst, t)
+        return
     b.emit("HFMA2" + mods_of(inst, t), b.dst(d, t), (half_src(b, x, t), half_src(b, y, t), half_src(b, z, t)))
+
+
+def _directed_fma(b: Builder, inst: PtxInst, t: str) -> None:
+    """fma of bfloat16 with a directed rounding, which ptxas takes, and then computes scalars as if they were f16 and
+    pairs to nearest (measured). Here f32 is rounded in that direction, then its upper half again: the same as once."""
+    d, *xs = inst.operands
+    words = [b.in_reg(b.src(x, t)) for x in xs]
+    if not t.endswith("x2"):
+        b.emit("PRMT", b.dst(d, t), (_directed_lane(b, inst, words, 0), Imm("I", 0x7732), RZ))
+        return
+    low, high = (_directed_lane(b, inst, words, lane) for lane in (0, 1))
+    b.emit("PRMT", b.dst(d, t), (low, Imm("I", 0x7632), high))
+
+
+def _directed_lane(b: Builder, inst: PtxInst, words: list[Reg], lane: int) -> Reg:
+    """The result of a lane, in the upper half of a register."""
+    wide = [b.r() for _ in words]
+    for x, word in zip(wide, words, strict=True):
+        b.emit("PRMT", x, (word, Imm("I", 0x3244 if lane else 0x1044), RZ))
+    mode = rounding(inst)
+    got = b.r()
+    b.emit(f"FFMA{ROUND[mode]}", got, wide)
+    if inst.has("relu"):
+        clipped = b.r()
+        b.emit("FMNMX.NAN", clipped, (got, RZ, NOT_PT))
+        got = clipped
+    if mode != "rz":  # what is cut off moves a number away from zero: below it for .rm, above it for .rp, NaN stays
+        away, more, moved = b.p(), b.r(), b.r()
+        bound, side = (0x80000000, "GE") if mode == "rm" else (0x7F800000, "LE")
+        b.emit(f"ISETP.{side}.U32.AND", (away, PT), (got, Imm("I", bound), PT))
+        b.emit("SEL", more, (RZ, Imm("I", 0xFFFF), b.not_(away)))
+        b.emit("IADD3", moved, (got, more, RZ))
+        got = moved
+    if inst.has("oob"):  # a factor of all ones stands for an element outside: the result is 0
+        for factor in wide[:2]:
+            outside, kept = b.p(), b.r()
+            b.emit("ISETP.EQ.U32.AND", (outside, PT), (factor, Imm("I", 0xFFFF0000), PT))
+            b.emit("SEL", kept, (RZ, got, outside))
+            got = kept
+    return got
 
 
 def plus_zero(b: Builder, d: Reg, v: Val, t: str, mods: str = "") -> None:
@@ -183,8 +225,6 @@ def mixed(op: Callable[[PtxInst], str]) -> Rule:
         srcs = [b.in_reg(b.src(x, t)) if i < wide else b.src(x, "f32") for i, x in enumerate(xs)]
         if inst.op == "sub":
             srcs[1] = negate(srcs[1], "f32")
-        from stages.lower.math.common import ROUND, rounding
-
         mods = (".BF16" if t == "bf16" else "") + ROUND[rounding(inst)] + (".SAT" if "sat" in inst.mods else "")
         b.emit(op(inst) + mods, b.dst(d), srcs)
 

@@ -14,7 +14,7 @@ from ir_format.ptx import PtxInst
 from stages.lower.alike import alike
 from stages.lower.builder import Builder, Rule
 from stages.lower.memory import Order, acquired, fence, resolve
-from stages.lower.rules.bulk import each_thread, wide_word
+from stages.lower.rules.bulk import each_thread, shared_word, wide_word
 from stages.lower.rules.integer import Val, add32, add64, logic, minmax, negated, pair
 from stages.lower.rules.mbarriers import listed
 from stages.lower.spaces import from_generic, shared_place
@@ -33,7 +33,7 @@ def shared_address(b: Builder, inst: PtxInst, x: ptx.Operand) -> Mem:
         raise b.unsupported(inst, "address")
     if isinstance(x.base, ptx.Sym):
         if b.ctx.space_of(b, x) != "shared":
-            raise b.unsupported(inst, "address")
+            return Mem("M", shared_word(b, inst, x), None, 0)
         base, at = shared_place(b, x.base.name, x.base.offset + x.offset)
         return Mem("M", base, None, at)
     low = b.in_reg(b.lo(from_generic(b, "shared", b.in_reg(b.src(x.base, "u64"), 2))))

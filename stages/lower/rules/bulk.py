@@ -53,9 +53,9 @@ def shared_word(b: Builder, inst: PtxInst, x: ptx.Operand) -> Reg:
     if not isinstance(x, ptx.Addr):
         raise b.unsupported(inst, "address")
     base: Val
+    if isinstance(x.base, ptx.Sym) and b.ctx.space_of(b, x) != "shared":
+        return b.in_reg(b.lo(wide_word(b, inst, x)))  # what is left of a generic address (measured)
     if isinstance(x.base, ptx.Sym):
-        if b.ctx.space_of(b, x) != "shared":
-            raise b.unsupported(inst, "address")
         place, at = shared_place(b, x.base.name, x.base.offset + x.offset)
         base = RZ if place is None else place
     else:
@@ -71,13 +71,14 @@ def shared_word(b: Builder, inst: PtxInst, x: ptx.Operand) -> Reg:
 
 
 def wide_word(b: Builder, inst: PtxInst, x: ptx.Operand) -> Reg:
-    """The 64-bit address of an operand in global memory (its generic address is the same)."""
+    """The 64-bit address of an operand in global memory (its generic address is the same), or the generic one."""
     if not isinstance(x, ptx.Addr):
         raise b.unsupported(inst, "address")
     if isinstance(x.base, ptx.Sym):
-        if b.ctx.space_of(b, x) != "global":
-            raise b.unsupported(inst, "address")
         base: Val = b.ctx.address_of(b, ptx.Sym(x.base.name, x.base.offset + x.offset))
+        space = b.ctx.space_of(b, x)
+        if space != "global":
+            base = to_generic(b, space, base)
     else:
         base = b.src(x.base, "u64")
         if x.offset:

@@ -45,8 +45,8 @@ mad.hi | u16,s16,u32,u64,s64 | | d, s, s, s |
 mad.hi | s32 | sat? | d, s, s, s |
 mad.hi | u32,s32 | cc | d, s, s, s | v3.0 t20
 mad.hi | u64,s64 | cc | d, s, s, s | v4.3 t20
-clmad.lo | u64 | | d, s, s, s | v9.3 t80
-clmad.hi | u64 | | d, s, s, s | v9.3 t80
+clmad.lo | u64 | | d, s:u64, s:u64, s:u64 | v9.3 t80
+clmad.hi | u64 | | d, s:u64, s:u64, s:u64 | v9.3 t80
 mad.wide | u16,s16,u32,s32 | | d:W, s, s, s:W |
 mad | f32 | ftz? sat? | d, s, s, s | u20
 mad | f64 | | d, s, s, s | b1.4
@@ -157,6 +157,6 @@ tanh | f32 | approx | d, s | v7.0 t75
 tanh | f16,f16x2 | approx | d, s | v7.0 t75
 tanh | bf16,bf16x2 | approx | d, s | v7.8 t90
 fma | bf16,bf16x2 | rz/rm/rp oob? relu? | d, s, s, s | v7.0 t80 ; oob v8.1 t90
-testp | f32,f64 | finite/infinite/number/notanumber/normal/subnormal | dp, s | v2.0 t20
+testp | f32,f64 | finite/infinite/number/notanumber/normal/subnormal? | dp, s | v2.0 t20
 copysign | f32,f64 | | d, s, s | v2.0 t20
 """

@@ -10,7 +10,7 @@ trap | - | | |
 brkpt | - | | | v1.0 t11
 pmevent | - | | i | v1.4 | pmevent
 pmevent.mask | - | | i | v3.0 t20
-nanosleep | u32 | | s | v6.2 t70
+nanosleep | u32 | | s:u32 | v6.2 t70
 stacksave | u32,u64 | | d | v7.3 t52
 stackrestore | u32,u64 | | d | v7.3 t52
 alloca | u32,u64 | | d, s, i? | v7.3 t52 | power2

@@ -157,9 +157,9 @@ fma | f64 | F:fma.f64 | v1.4
 min max | relu !s8x4 | F:{name}.relu | t90 v8.0
 min max | relu s8x4 | F:{name}.relu | v9.2 on=107f+120f
 min max add sub neg | u8x4/s8x4 | F:{name}.{mod} | v9.2 on=107f+120f
-add | sat u32/u16x2/s16x2 | F:add.sat | v9.2 on=107f+120f
-clmad.lo clmad.hi | | F:{name} | t80 v9.3
+clmad.lo clmad.hi | | F:{name} | v9.3 t80
 min max add sub | u16x2/s16x2 | F:{name}.{mod} | v8.0 t90
+add | sat u32/u16x2/s16x2 | F:add.sat | v9.2 on=107f+120f
 min max | <4> | F:{name}.f32 with 3 input operands | t100 v8.8
 min max redux | NaN | F:.NaN | v7.0
 min max redux | NaN | M:.NaN | t80
@@ -240,8 +240,9 @@ cp.async.bulk cp.async.bulk.tensor | multicast::cluster | M:.{mod} | t90 v8.0
 cp.async.bulk cp.async.bulk.tensor | shared::cta mbarrier::complete_tx::bytes !shared::cluster | F:{name} \
 with destination state space as .shared::cta | v8.6
 cp.async.bulk.tensor cp.async.bulk.prefetch.tensor cp.reduce.async.bulk.tensor | tile/im2col | F:.{mod} | t90 v8.0
+multimem.cp.* | | F:{name} | t90 v9.1
 cp.async.bulk multimem.cp.async.bulk | cp_mask | F:.cp_mask | t100 v8.6
-cp.async.bulk | weak | F:cp.async.bulk.weak | v9.3
+cp.async.bulk multimem.cp.async.bulk | weak/volatile | F:{name}.{mod} | v9.3
 mma | scale_vec::4X ue8m0 | F:mma with .scale_vec::4X and .ue8m0 scale type | v9.1
 red.async st.async | | F:{name} | t90 v8.1
 st.async | b128 | F:st.async.b128 | v9.2
@@ -251,7 +252,6 @@ red.async st.async | global | F:st.async/red.async with .global state space | t1
 st.bulk | | F:st.bulk | v8.6 t100
 multimem.* !multimem.cp.* !multimem.st.async !multimem.red.async | | F:{name} | t90 v8.1
 multimem.st.async multimem.red.async | | F:{name} | t100 v9.3
-multimem.cp.* | | F:{name} | t90 v9.1
 tensormap.replace | !swizzle_atomicity | F:tensormap.replace | v8.3
 tensormap.replace | !swizzle_atomicity | I:tensormap.replace | on=90a+100f+110f+120f
 tensormap.replace | swizzle_atomicity | F:tensormap.replace.swizzle_atomicity | v8.6
@@ -298,8 +298,10 @@ mma | m16n8k8 !f16 !f64 | F:.m16n8k8 | v7.0 t80
 mma | kind::f8f6f4 e2m1/e2m3/e3m2 | F:mma with with FP6/FP4 floating point type | v8.7
 mma | kind::f8f6f4 e2m1/e2m3/e3m2 | I:mma with with FP6/FP4 floating point type | on=120f
 mma | e4m3/e5m2 !block_scale | F:mma with FP8 floating point type | v8.4 t89
+mma | sp/sp::ordered_metadata m16n8k64 <f16.e4m3.e4m3.f16>/<f16.e4m3.e5m2.f16>/<f16.e5m2.e4m3.f16>/<f16.e5m2.e5m2.f16> \
+| I:mma with with F16 accumulator and F8 floating point type | on=120f
 mma | block_scale !m16n8k128 | F:mma with block scale | v8.7
-mma | block_scale !m16n8k128 | I:mma with block scale | on=120f
+mma | block_scale | I:mma with block scale | on=120f
 mma | block_scale m16n8k128 | F:Sparse mma with block scale | v8.7
 mma | block_scale m16n8k128 | I:Sparse mma with block scale | on=120a+121a
 mma | kind::f8f6f4 | F:.kind::f8f6f4 | v8.6 on=100f+110f+120f
