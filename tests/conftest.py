@@ -12,7 +12,10 @@ from pathlib import Path
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# Processes started by tests find the folders of this checkout, whatever is installed.
+# Processes started by tests find the folders of this checkout, whatever is installed. ORIAS_BIN names the programs of
+# another environment, which has to have all it needs (tests/installed.py).
 _ROOT = str(Path(__file__).parents[1])
-if _ROOT not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
+if os.environ.get("ORIAS_BIN"):
+    os.environ.pop("PYTHONPATH", None)
+elif _ROOT not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
     os.environ["PYTHONPATH"] = os.pathsep.join([_ROOT, *filter(None, [os.environ.get("PYTHONPATH", "")])])

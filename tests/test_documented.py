@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+BIN = Path(os.environ.get("ORIAS_BIN") or Path(sys.executable).parent)  # tests/installed.py has another environment's
 TOOLS = ("orias", "python -m ")
 #: Inputs of the examples, created beforehand in the scratch folder.
 SYNOPSIS = re.compile(r"\[-|\[--|\.\.\.|\bFOLDER\b|\bCOMMAND\b|\bNAME\b|\bLEVEL\b|\bOUT\b|\bCUBINS\b")
@@ -91,7 +92,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    path = f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    path = f"{folder}:{BIN}:{os.environ['PATH']}"
     return subprocess.run(
         ["bash", "-o", "pipefail", "-c", line],
         cwd=folder,
@@ -107,7 +108,7 @@ def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(("file", "command"), PLAIN)
 def test_commands_run_as_printed(scratch: Path, file: str, command: str) -> None:
     tool = command.split()[0]
-    if shutil.which(tool, path=str(Path(sys.executable).parent)) is None:
+    if shutil.which(tool, path=str(BIN)) is None:
         pytest.skip(f"{tool} is not installed beside this Python")
     done = shell(command, scratch)
     assert done.returncode in CODES.get(command, CODES.get(tool, (0,))), (
@@ -119,7 +120,7 @@ def test_commands_run_as_printed(scratch: Path, file: str, command: str) -> None
 @pytest.mark.parametrize(("file", "command"), SHAPES)
 def test_synopses_name_options_that_there_are(file: str, command: str) -> None:
     tool = command.split()[0]
-    if shutil.which(tool, path=str(Path(sys.executable).parent)) is None:
+    if shutil.which(tool, path=str(BIN)) is None:
         pytest.skip(f"{tool} is not installed beside this Python")
     text = shell(f"COLUMNS=300 {tool} --help", ROOT).stdout
     for option in re.findall(r"(?<![\w-])(--?[a-zA-Z][\w-]*)", command.split(" ", 1)[1]):

@@ -21,14 +21,16 @@ ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "docs" / "examples"
 VADD = ROOT / "tests" / "kernels" / "ptx" / "sm_90" / "vadd.ptx"
 SAXPY = ROOT / "tests" / "kernels" / "ptx" / "sm_90" / "saxpy.ptx"
-BIN = Path(sys.executable).parent
+INSTALLED = os.environ.get("ORIAS_BIN", "")  # of tests/installed.py: the programs of an environment of its own
+BIN = Path(INSTALLED or Path(sys.executable).parent)
+PYTHON = str(BIN / "python") if INSTALLED else sys.executable
 
 
 def run(
-    *words: str, cwd: Path = ROOT, python: str = sys.executable, ok: tuple[int, ...] = (0,)
+    *words: str, cwd: Path = ROOT, python: str = PYTHON, ok: tuple[int, ...] = (0,)
 ) -> subprocess.CompletedProcess[str]:
-    """A program with `orias`, `python` and this checkout in reach."""
-    env = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    """A program with `orias`, `python` and this checkout (or what is installed) in reach."""
+    env = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"} | ({} if INSTALLED else {"PYTHONPATH": str(ROOT)})
     words = tuple(python if w == "python" else w for w in words)
     done = subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode in ok, done.stdout + done.stderr
@@ -63,7 +65,7 @@ def test_a_scheduler_in_thirty_lines(tmp_path: Path) -> None:
     code = (EXAMPLES / "order.py").read_text().splitlines()
     assert len(code) <= 30
     made = tmp_path / "k.cubin"
-    stage = f"schedule={sys.executable} {EXAMPLES / 'order.py'}"
+    stage = f"schedule={PYTHON} {EXAMPLES / 'order.py'}"
     run("orias", "--stage", stage, str(SAXPY), "-arch", "sm_90", "-o", str(made))
     run("orias-check", str(made))
 

@@ -26,7 +26,9 @@ LIMIT = 600
 
 def python_with(module: str) -> str:
     """A Python that has this module; skips without one."""
-    for python in [sys.executable, *filter(None, os.environ.get("ORIAS_PYTHONS", "").split(":"))]:
+    installed = os.environ.get("ORIAS_BIN")  # of tests/installed.py
+    others = filter(None, os.environ.get("ORIAS_PYTHONS", "").split(":"))
+    for python in [f"{installed}/python"] if installed else [sys.executable, *others]:
         done = subprocess.run(
             [python, "-c", f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"],
             check=False,
