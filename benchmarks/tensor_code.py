@@ -1,4 +1,4 @@
-"""Size of the code of tensor kernels, beside ptxas's: instructions, registers, frame, and what the difference is made of.
+"""Size of the code of tensor kernels, beside ptxas's: instructions, registers, frame, and where the difference is.
 
 python -m benchmarks.tensor_code [--more N] [--worst] [FILE.ptx ...]
 
@@ -67,9 +67,11 @@ def frame_sizes(data: bytes) -> dict[str, int]:
     import struct
 
     from elftools.elf.elffile import ELFFile
+    from elftools.elf.sections import SymbolTableSection
 
     elf = ELFFile(io.BytesIO(data))
-    names = [s.name for s in elf.get_section_by_name(".symtab").iter_symbols()]
+    symbols = elf.get_section_by_name(".symtab")
+    names = [s.name for s in symbols.iter_symbols()] if isinstance(symbols, SymbolTableSection) else []
     info = elf.get_section_by_name(".nv.info")
     found: dict[str, int] = {}
     notes = info.data() if info is not None else b""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from ir_format.flow import JUMPS, is_guarded
-from ir_format.model import ZERO, Inst, Reg, VReg
+from ir_format.flow import JUMPS, Cfg, is_guarded
+from ir_format.model import ZERO, Block, Imm, Inst, Reg, VReg
+
+_ALL = 0xFFFFFFFF
 
 
 def may_diverge(vregs: list[VReg], inst: Inst) -> bool:
@@ -15,3 +17,30 @@ def may_diverge(vregs: list[VReg], inst: Inst) -> bool:
     conditions = [inst.guard] if is_guarded(inst) and inst.guard is not None else []
     conditions += [o for o in (*inst.dsts, *inst.srcs) if type(o) is Reg]
     return any(r.file in ("P", "R") and r.num != ZERO and not vregs[r.num].uniform for r in conditions)
+
+
+def gathers(inst: Inst) -> bool:
+    """Whether the whole warp is at one place behind the instruction: WARPSYNC of all threads."""
+    if inst.op != "WARPSYNC" or is_guarded(inst):
+        return False
+    return inst.mods == ("ALL",) or any(type(o) is Imm and o.value & _ALL == _ALL for o in inst.srcs)
+
+
+def sides(cfg: Cfg, blocks: list[Block], fork: int, join: int) -> list[set[int]]:
+    """What each way from a divergent branch may execute before the threads meet: up to the join, or to the first block
+    in which the whole warp gathers (inclusive)."""
+    found: list[set[int]] = []
+    for succ in cfg.succs[fork]:
+        side: set[int] = set()
+        work = [succ]
+        while work:
+            pos = work.pop()
+            if pos == join or pos in side:
+                continue
+            if blocks[pos].insts and gathers(blocks[pos].insts[0]):
+                continue
+            side.add(pos)
+            if not any(map(gathers, blocks[pos].insts)):
+                work.extend(cfg.succs[pos])
+        found.append(side)
+    return found

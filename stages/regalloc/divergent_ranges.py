@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from ir_format.flow import post_dominators
-from stages.analysis.divergence import may_diverge
+from stages.analysis.divergence import may_diverge, sides
 from stages.regalloc.live_ranges import Ranges, Seg, overlap, union
 
 WARP_FILES: Final = frozenset({"UR", "UP", "B"})
@@ -34,23 +34,10 @@ def divergent_regions(ranges: Ranges) -> list[list[int]]:
     for fork in forks:
         if fork in covered:
             continue
-        stop = join[fork]
-        if sum(s != stop for s in cfg.succs[fork]) < 2:
+        ways = [side for side in sides(cfg, blocks, fork, join[fork]) if side]
+        if len(ways) < 2:
             continue
-        sides: list[set[int]] = []
-        for succ in cfg.succs[fork]:
-            side: set[int] = set()
-            work = [succ]
-            while work:
-                pos = work.pop()
-                if pos != stop and pos not in side:
-                    side.add(pos)
-                    work.extend(cfg.succs[pos])
-            if side:
-                sides.append(side)
-        if len(sides) < 2:
-            continue
-        region = set().union(*sides)
+        region = set().union(*ways)
         covered |= region
         found.append(sorted(region))
     return found

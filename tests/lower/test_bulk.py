@@ -261,7 +261,11 @@ def test_divergent_copies_are_serialized() -> None:
     """A copy is in a loop that elects one thread per iteration; its values reach the uniform registers under the
     elected thread's predicate."""
     (unit,) = lower_text(
-        kernel("ld.param.u64 %rd1, [p];\ncp.async.bulk.prefetch.L2.global [%rd1], %r1;\nret;", "sm_90"), "sm_90"
+        kernel(
+            "ld.param.u64 %rd1, [p];\nmov.u32 %r1, %tid.x;\ncp.async.bulk.prefetch.L2.global [%rd1], %r1;\nret;",
+            "sm_90",
+        ),
+        "sm_90",
     )
     seen = names(unit)
     at = seen.index("UBLKPF.L2")

@@ -25,6 +25,8 @@ from ir_format.model import RZ, Block, Function, Imm, Inst, Label
 from stages.analysis.abi import callee
 from stages.lower.convergence.divergence import Divergence, Flow, Groups
 from stages.lower.convergence.regions import Region, Regions
+from stages.lower.convergence.shared_values import GroupDivergence
+from stages.lower.convergence.turns import has_turns, shorten_turns
 from stages.lower.convergence.waits import find_waits
 
 # instructions that groups of threads may run apart where the other ways would need BREAKs to meet before them (what
@@ -41,10 +43,16 @@ def insert_convergence(fn: Function, sm: int, exact: frozenset[str] = frozenset(
     """Mark uniform vregs and insert the barriers. ``exact``: functions that save no barrier for their callers
     (:func:`stages.analysis.abi.without_saves`)."""
     _end_apart(fn)
+    grouped = has_turns(fn, sm)
     flow = Flow(fn)
     found = Regions(flow)
-    state = Divergence(fn, flow, found)
+    state = GroupDivergence(fn, flow, found) if grouped else Divergence(fn, flow, found)
     regions = _choose(flow, found, state, exact)
+    if isinstance(state, GroupDivergence) and shorten_turns(fn, sm, flow, state.shared):
+        flow = Flow(fn)
+        found = Regions(flow)
+        state = GroupDivergence(fn, flow, found)
+        regions = _choose(flow, found, state, exact)
     fn.vregs = [v if i in state.varying or v.file == "B" else v._replace(uniform=1) for i, v in enumerate(fn.vregs)]
     spins = find_waits(flow, found, state)
     for r in regions:

@@ -20,7 +20,7 @@ from typing import Final
 from ir_format.flow import Cfg, DominatorTree, build_cfg, dominators, is_guarded, is_terminator, read_regs, written_regs
 from ir_format.isa import facts
 from ir_format.isa.sregs import THREAD
-from ir_format.model import Block, Function, Inst, Name
+from ir_format.model import RZ, Block, Function, Imm, Inst, Name
 from stages.lower.convergence.regions import Region, Regions
 
 #: Results that differ between threads even where the sources agree.
@@ -31,6 +31,7 @@ _AGREED: Final = facts.having("agrees")
 
 #: Instructions in which a thread may wait for others.
 _WAITING: Final = facts.having("waits")
+_WHOLE_WARP: Final = 0x1F  # SHFL: no segments
 _SOON = 16  # instructions of a block that ends a thread soon
 
 
@@ -126,6 +127,7 @@ class Groups:
     def __init__(self, flow: Flow, regions: Regions) -> None:
         self.flow = flow
         self.regions = regions
+        self.careful = False  # whether a loop is asked after those in it
         self.dropped: set[int] = set()
         self.parting: set[int] = set()  # loops whose threads may leave them, or go on, in different rounds
         self.thinning: set[int] = (
@@ -139,6 +141,7 @@ class Groups:
         self.met: list[int] = []
         self.whole: set[int] = {0}
         self._edge: dict[tuple[int, int], int] = {}
+        self._sources: dict[int, int] = {}  # label of an edge -> where it begins
         for x in flow.cfg.rpo:
             for s in flow.cfg.succs[x]:
                 self._edge[x, s] = 1 + 2 * count + len(self._edge)
@@ -156,14 +159,17 @@ class Groups:
         while True:
             self._round(parted)
             before = len(self.parting)
+            inner: list[set[int]] = []  # bodies of loops found now: those around them are asked again
             for n, loop in enumerate(regions.loops):
-                if n in self.parting:
+                if n in self.parting or (self.careful and any(body <= loop.body for body in inner)):
                     continue
                 if loop.header < 0:
-                    if any(x in parted for x in loop.body):
-                        self.parting.add(n)
-                elif any(self._out(u, loop.header, parted) != self._inner[n] for u in loop.latches):
+                    parts = any(x in parted for x in loop.body)
+                else:
+                    parts = any(self._out(u, loop.header, parted) != self._inner[n] for u in loop.latches)
+                if parts:
                     self.parting.add(n)
+                    inner.append(loop.body)
             if len(self.parting) == before:
                 return
 
@@ -221,6 +227,17 @@ class Groups:
             return 1 + v
         return self.start(region)
 
+    def parent(self, label: int) -> int:
+        """The group that the threads of a label come from: at a meeting point that of its dominator."""
+        count = len(self.label)
+        if label >= self._loop0:
+            return self.entering.get(label - self._loop0, -1)
+        if label > 2 * count:
+            if not self._sources:
+                self._sources = {n: p for (p, _), n in self._edge.items()}
+            return self.label[self._sources[label]]
+        return self.label[self.flow.idom[label - 1]] if 0 < label <= count else -1
+
     def start(self, region: Region) -> int:
         """Label of the threads that begin a region."""
         return self.entering[region.loop] if region.loop >= 0 else self.label[region.at]
@@ -246,11 +263,9 @@ class Divergence:
                 if not defs:
                     continue
                 self._made[x] += defs
-                if _varies(inst):
+                if varies(inst):
                     first += defs
-                elif inst.op not in ("CS2R", "S2R") and not (
-                    inst.op in _AGREED and inst.attrs and "warp" in inst.attrs
-                ):
+                elif inst.op not in ("CS2R", "S2R") and not (agrees(inst) and inst.attrs and "warp" in inst.attrs):
                     for r in read_regs(inst):
                         self._readers.setdefault(r.num, []).append(defs)
             branch = conditional(fn.blocks[x], flow.cfg.succs[x])
@@ -300,14 +315,32 @@ class Divergence:
                         self.parted[x] = None
 
 
-def _varies(inst: Inst) -> bool:
+def agrees(inst: Inst) -> bool:
+    """Whether the threads that execute an instruction together get one result, whatever they bring."""
+    return inst.op in _AGREED
+
+
+def varies(inst: Inst) -> bool:
     """Whether the results differ between threads whatever the instruction reads."""
     if inst.op in _VARYING:
-        return not (inst.op == "CS2R" and _plain(inst))
+        return not (inst.op == "CS2R" and _plain(inst)) and not _from_one_lane(inst)
     if inst.op == "S2R":
         name = inst.srcs[0]
         return isinstance(name, Name) and name.name.startswith(THREAD)
     return False
+
+
+def _from_one_lane(inst: Inst) -> bool:
+    """SHFL.IDX of one lane of the whole warp: what CUTLASS and Triton make the number of a warp with, so that it counts
+    as the same in all threads (in ptxas's code too: it goes on by R2UR and uniform branches)."""
+    _, lane, clamp = inst.srcs if len(inst.srcs) == 3 else (None, None, None)
+    return (
+        inst.op == "SHFL"
+        and inst.mods[0] == "IDX"
+        and (type(lane) is Imm or lane == RZ)
+        and type(clamp) is Imm
+        and clamp.value == _WHOLE_WARP
+    )
 
 
 def _plain(inst: Inst) -> bool:

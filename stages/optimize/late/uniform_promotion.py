@@ -17,7 +17,7 @@ from ir_format.features import has
 from ir_format.flow import build_cfg, loop_depths, post_dominators, read_regs
 from ir_format.model import ZERO, Const, Function, Inst, Name, Operand, Reg, Unit, VReg
 from ir_format.target import target as find_target
-from stages.analysis.divergence import may_diverge
+from stages.analysis.divergence import may_diverge, sides
 from stages.optimize.late.places import Place, insert, made_once, readers
 from stages.optimize.scalar.fold import TURNED
 from stages.plumbing.runner import Context
@@ -63,7 +63,9 @@ def parts_meet(f: Function) -> bool:
     for fork in forks:
         at = join[fork]
         if at < 0 or (at < len(f.blocks) and f.blocks[at].insts and f.blocks[at].insts[0].op not in ("BSYNC", "EXIT")):
-            return False
+            ways = sides(cfg, f.blocks, fork, at)
+            if len(ways) != 2 or ways[0] & ways[1]:  # the whole warp gathers before that
+                return False
     return True
 
 

@@ -1,0 +1,242 @@
+"""Loops over the threads of a warp around operations that a warp executes one time (copies by the copy unit, products
+of tensor memory), made shorter where more is known of their operands.
+
+Lowering emits, for any operands: elect one thread, bring its values to uniform registers, execute, go on until each
+thread had its turn. Here, once it is known which registers hold one value in all threads at hand
+(:mod:`stages.lower.convergence.shared_values`):
+
+* operands that the threads share are brought to uniform registers in front of the loop;
+* where a branch on an elected thread leads to the operation, there is no loop, and where all operands are shared in
+  front of that branch too, there is no branch: the operation has a uniform guard (VOTEU.ANY). ptxas does so too, also
+  for the operation that sets up an mbarrier, which may be done by any thread.
+"""
+
+from __future__ import annotations
+
+from ir_format import isa
+from ir_format.diag import CompileError
+from ir_format.flow import is_guarded, jump_targets, read_regs, written_regs
+from ir_format.isa import facts
+from ir_format.model import INV, PT, URZ, ZERO, Block, Function, Inst, Label, Mem, Reg
+from stages.lower.convergence.divergence import Flow
+from stages.lower.convergence.shared_values import SharedValues
+
+_PURE = facts.having("pure") | {"COPY", "PCOPY", "UNDEF"}
+_CONVERGENT = facts.having("convergent")
+_FREE = facts.speculatable()
+
+
+def has_turns(fn: Function, sm: int) -> bool:
+    """Whether there may be something to do."""
+    return any(_is_turn(b) for b in fn.blocks) or any(_uniform_effect(i, sm) for b in fn.blocks for i in b.insts)
+
+
+def _is_turn(b: Block) -> bool:
+    """Whether a block is a loop in which each thread has its turn."""
+    if len(b.insts) < 3 or b.insts[0].op != "ELECT" or b.insts[0].guard is not None or b.insts[0].srcs[0] != PT:
+        return False
+    turn, last = b.insts[0].dsts[0], b.insts[-1]
+    return (
+        type(turn) is Reg
+        and last.op == "BRA"
+        and last.guard == turn._replace(flags=INV)
+        and jump_targets(last) == (b.id,)
+    )
+
+
+def _uniform_effect(i: Inst, sm: int) -> bool:
+    """Whether an instruction with an effect is executed once for a warp, under a uniform guard if any."""
+    if i.op in _PURE or i.guard is not None or not _reads_uniform(i):
+        return False
+    try:
+        plan = isa.target(sm).plan(i)
+    except CompileError:
+        return False
+    return plan is not None and plan.form.guard == "UP"
+
+
+def _reads_uniform(i: Inst) -> bool:
+    return any(r.file == "UR" for r in read_regs(i))
+
+
+def shorten_turns(fn: Function, sm: int, flow: Flow, shared: SharedValues) -> bool:
+    """Shorten the loops; whether anything changed, so that the flow has to be looked at again."""
+    work = _Turns(fn, sm, flow, shared)
+    for pos in range(len(fn.blocks)):
+        work.block(pos)
+    return work.finish()
+
+
+class _Turns:
+    """One function. ``behind``: blocks that are put behind a position."""
+
+    def __init__(self, fn: Function, sm: int, flow: Flow, shared: SharedValues) -> None:
+        self.fn = fn
+        self.sm = sm
+        self.flow = flow
+        self.shared = shared
+        self.behind: dict[int, Block] = {}
+        self.changed = False
+        self.next_id = max(b.id for b in fn.blocks) + 1
+        self.made: dict[int, Inst | None] = {}  # predicate -> its only definition
+        self.homes: dict[int, set[int]] = {}  # register -> blocks that write it
+        for pos, b in enumerate(fn.blocks):
+            for i in b.insts:
+                for r in written_regs(i):
+                    self.made[r.num] = None if r.num in self.made else i
+                    self.homes.setdefault(r.num, set()).add(pos)
+
+    def block(self, pos: int) -> None:
+        """Look at a block."""
+        b = self.fn.blocks[pos]
+        if self.flow.rank[pos] < 0:
+            return
+        if _is_turn(b):
+            turn = b.insts[0].dsts[0]
+            assert type(turn) is Reg
+            ready, effect = self._split(b.insts[1:-1], turn, pos)
+            if effect is None:
+                return
+            self.changed = True
+            fork = self._fork(pos)
+            once = fork >= 0 and self._elected(self.fn.blocks[fork].insts[-1].guard)
+            if once and self._without_branch(fork, pos, ready, effect):
+                return
+            if once:
+                b.insts = [*ready, effect]
+                return
+            loop = Block(self.next_id, [b.insts[0], effect, b.insts[-1]], b.depth)
+            self.next_id += 1
+            b.insts = ready
+            loop.insts[-1].srcs = (Label("L", loop.id),)
+            self.behind[pos] = loop
+        elif b.insts and _is_setup(b.insts[-1]) and _uniform_effect(b.insts[-1], self.sm):
+            fork = self._fork(pos)
+            if fork >= 0 and self._without_branch(fork, pos, b.insts[:-1], b.insts[-1]):
+                self.changed = True
+
+    def _split(self, insts: list[Inst], turn: Reg, pos: int) -> tuple[list[Inst], Inst | None]:
+        """(what brings the operands to uniform registers for all threads, the operation), if they share them."""
+        ready: list[Inst] = []
+        words: dict[int, Reg] = {}  # register with the word of a predicate -> the predicate
+        own: set[int] = set()
+
+        def known(i: Inst) -> bool:
+            return all(r.file == "UR" or r.num in own or self.shared.same(r.num, pos) for r in read_regs(i))
+
+        for i in insts[:-1]:
+            d, source = i.dsts[-1] if i.dsts else None, i.srcs[0] if i.srcs else None
+            if i.op not in _PURE or i.guard not in (None, turn) or type(d) is not Reg:
+                return [], None
+            if i.op == "UNDEF":
+                continue
+            if i.op == "SEL" and type(i.srcs[2]) is Reg:
+                words[d.num] = i.srcs[2]
+            elif i.op == "R2UR" and type(source) is Reg and source.num in words:
+                words[d.num] = words[source.num]
+            elif i.op == "UISETP" and type(source) is Reg and source.num in words:
+                vote = Inst("VOTEU", ("ANY",), (URZ, i.dsts[0]), (words[source.num],), None, i.line, i.loc)
+                vote.attrs = {"coop": 0}
+                if not known(vote):
+                    return [], None
+                ready.append(vote)
+            elif known(i) and i.guard is None:
+                own.update(r.num for r in written_regs(i))
+                ready.append(Inst(i.op, i.mods, i.dsts, i.srcs, None, i.line, i.loc))
+            elif (
+                i.guard == turn
+                and i.op == "R2UR"
+                and all(r == turn or r.num in own or self.shared.same(r.num, pos) for r in read_regs(i))
+            ):
+                ready.append(Inst("R2UR", i.mods, i.dsts, i.srcs, None, i.line, i.loc))
+            else:
+                return [], None
+        last = insts[-1]
+        return (ready, last) if last.op not in _PURE and last.guard is None else ([], None)
+
+    def _fork(self, pos: int) -> int:
+        """The position of the block that branches around this one and comes to it alone; -1 if there is none."""
+        blocks, at = self.fn.blocks, pos
+        while True:
+            before = [p for p in self.flow.cfg.preds[at] if p != pos]
+            if before != [at - 1]:
+                return -1
+            at -= 1
+            if blocks[at].insts:
+                break
+        last = blocks[at].insts[-1]
+        if last.op != "BRA" or last.guard is None or "U" in last.mods or len(self.flow.cfg.succs[at]) != 2:
+            return -1
+        behind = self.flow.cfg.index[jump_targets(last)[0]]
+        return at if behind > pos and not any(blocks[k].insts for k in range(pos + 1, behind)) else -1
+
+    def _elected(self, skip: Reg | None) -> bool:
+        """Whether a branch under this guard leaves one thread at most."""
+        return skip is not None and self._one(skip._replace(flags=skip.flags ^ INV), 8)
+
+    def _one(self, p: Reg, depth: int) -> bool:
+        """Whether a predicate holds in one thread of the warp at most: it is that of an ELECT that the whole warp
+        executes, or one of two that must both hold is."""
+        made = self.made.get(p.num)
+        if made is None or p.flags & INV or not depth or is_guarded(made):
+            return False
+        if made.op == "ELECT":
+            gathered = bool(made.attrs and "warp" in made.attrs)
+            return made.dsts[0] == p and (gathered or all(map(self.shared.together, self.homes[p.num])))
+        if made.op in ("PCOPY", "COPY"):
+            return type(made.srcs[0]) is Reg and self._one(made.srcs[0], depth - 1)
+        if made.op == "PLOP3" and made.dsts[0] == p:
+            lut = getattr(made.srcs[3], "value", 0)
+            for k, bit in enumerate((4, 2, 1)):
+                source = made.srcs[k]
+                needs = all(v & bit for v in range(8) if lut >> v & 1)
+                if needs and type(source) is Reg and source.num != ZERO and self._one(source, depth - 1):
+                    return True
+        return False
+
+    def _without_branch(self, fork: int, pos: int, ready: list[Inst], effect: Inst) -> bool:
+        """Let the whole group in front of a branch make the operands, and guard the operation alone."""
+        own: set[int] = set()
+        for i in ready:
+            if not self._for_all(i, own, fork):
+                return False
+            own.update(r.num for r in written_regs(i))
+        if not _uniform_effect(effect, self.sm) or any(self.homes.get(n, {pos}) != {pos} for n in own):
+            return False
+        last = self.fn.blocks[fork].insts[-1]
+        assert last.guard is not None
+        up = self.fn.new_vreg("UP", 1, 0, -1, 1)
+        wanted = last.guard._replace(flags=last.guard.flags ^ INV)
+        vote = Inst("VOTEU", ("ANY",), (URZ, up), (wanted,), None, last.line, last.loc, attrs={"coop": 0})
+        self.fn.blocks[fork].insts[-1] = vote
+        effect.guard = up
+        self.fn.blocks[pos].insts = [*ready, effect]
+        return True
+
+    def _for_all(self, i: Inst, own: set[int], at: int) -> bool:
+        """Whether the whole group of a block may execute an instruction, with one result. ``own``: what the
+        instructions before it make."""
+        if i.op != "VOTEU":
+            if i.guard is not None or (i.op not in _PURE and i.op not in _FREE):
+                return False
+            if i.op in _CONVERGENT and i.op != "R2UR":
+                return False
+        return all(r.num in own or r.file == "UR" or self.shared.same(r.num, at) for r in read_regs(i))
+
+    def finish(self) -> bool:
+        """Put the new blocks in their places."""
+        if self.behind:
+            out: list[Block] = []
+            for pos, b in enumerate(self.fn.blocks):
+                out.append(b)
+                if pos in self.behind:
+                    out.append(self.behind[pos])
+            self.fn.blocks = out
+        return self.changed
+
+
+def _is_setup(i: Inst) -> bool:
+    """Whether an operation may be done by any thread, once: the one that sets up an mbarrier."""
+    return (
+        bool(i.attrs and i.attrs.get("mbarrier") == 0) and type(i.srcs[0]) is Mem and i.dsts[0] == URZ._replace(width=2)
+    )
