@@ -1,35 +1,30 @@
 """The page of a kernel (--report NAME.html): one HTML file that needs nothing else.
 
-Here the facts are put together; `page/report.js` shows them. The graph is laid out in the browser by dagre, whose code
-and licence lie beside it; PTX is highlighted by Pygments.
+Here the facts of a compile are put together; `stages.plumbing.pages` makes the page.
 """
 
 from __future__ import annotations
 
-import difflib
 import html
 import io
-import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ir_format import wire
 from ir_format.model import AttrValue, Header, Unit
 from ir_format.target import target as find_target
-from stages.plumbing.observe import Picture, Seen
+from stages.plumbing.observe import Seen
+from stages.plumbing.pages import highlighted, origins, page, states
 from stages.plumbing.runner import VERSION
 
 if TYPE_CHECKING:
     from orchestrator.driver import Run
     from stages.disasm.cubin import Cubin
 
-_FOLDER: Final = os.path.join(os.path.dirname(__file__), "page")
-_LINE: Final = re.compile(r" ; line (\d+)")
 _THREADS: Final = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 _NAME: Final = 100  # characters of a kernel's name in a file name
-_OPS: Final = {"equal": 0, "replace": 1, "delete": 1, "insert": 1}
 
 
 def pages(run: Run, seen: Sequence[Seen], encoded: bytes, cubin: bytes) -> Iterator[tuple[str, bytes]]:
@@ -42,7 +37,7 @@ def pages(run: Run, seen: Sequence[Seen], encoded: bytes, cubin: bytes) -> Itera
     header, units = _units(encoded)
     image = read_cubin(cubin)
     remarks = resolved(seen, sources)
-    ptx = _highlighted(b"\n".join([text for _, text in sources]).decode("latin-1"))
+    ptx = highlighted(b"\n".join([text for _, text in sources]).decode("latin-1"))
     names = [given] if len(units) == 1 else [_name_of(given, n, u.name) for n, u in enumerate(units)]
     for unit, watched, said, name in zip(units, seen, remarks, names):
         data = {
@@ -53,11 +48,11 @@ def pages(run: Run, seen: Sequence[Seen], encoded: bytes, cubin: bytes) -> Itera
             "options": _options(header),
             "ptx": ptx,
             "remarks": [[r.kind, r.pass_name, r.line, r.message, r.value] for r in said],
-            **_passes(watched),
+            **states(watched.passes, [p for p in watched.pictures if p.name or p.stage == "lower"]),
             **_machine_code(unit, watched, image),
             **_resources(unit, header),
         }
-        yield name, _page(unit.name, data)
+        yield name, page(unit.name, data)
     if len(units) != 1:
         links = [(u.name, os.path.basename(name)) for u, name in zip(units, names)]
         rows = "".join(f'<li><a href="{html.escape(to)}">{html.escape(name)}</a>' for name, to in links)
@@ -71,21 +66,6 @@ def _name_of(given: str, number: int, name: str) -> str:
     stem, end = os.path.splitext(given)
     plain = re.sub(r"\W", "_", name)[:_NAME]
     return f"{stem}-{number + 1}-{plain}{end}"
-
-
-def _page(title: str, data: Mapping[str, Any]) -> bytes:
-    def part(name: str) -> str:
-        with open(os.path.join(_FOLDER, name), encoding="utf-8") as f:
-            return f.read()
-
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True).replace("</", "<\\/")
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width"><style>{part("report.css")}</style></head>'
-        f'<body>{part("report.html")}<script type="application/json" id="data">{text}</script>'
-        f'<script id="dagre">{part("dagre.min.js")}</script>'
-        f"<script>{part('report.js')}</script></body></html>\n"
-    ).encode()
 
 
 def _units(encoded: bytes) -> tuple[Header, list[Unit]]:
@@ -103,87 +83,6 @@ def _options(header: Header) -> str:
         return ",".join(map(text, value)) if isinstance(value, tuple) else str(value)
 
     return " ".join([f"{name}={text(value)}" for name, value in sorted(header.options.items())])
-
-
-def _highlighted(text: str) -> list[str]:
-    """Lines of PTX as HTML. Without Pygments they are plain."""
-    try:
-        from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
-        from pygments.token import Token  # type: ignore[import-untyped]
-    except ImportError:
-        return [html.escape(line) for line in text.split("\n")]
-    kinds = {Token.Comment: "c", Token.Keyword: "k", Token.Name.Function: "k", Token.Name.Label: "l"}
-    kinds |= {Token.Name.Variable: "v", Token.Literal.Number: "n", Token.Literal.String: "s"}
-    out = [""]
-    for kind, piece in get_lexer_by_name("ptx", stripnl=False, ensurenl=False).get_tokens(text):
-        name = next((short for token, short in kinds.items() if kind in token), "")
-        for n, line in enumerate(piece.split("\n")):
-            if n:
-                out.append("")
-            if line:
-                out[-1] += f'<i class="{name}">{html.escape(line)}</i>' if name else html.escape(line)
-    return out
-
-
-# ------------------------------------------------------------------ stages and passes
-
-
-class _Texts:
-    """Lines by number: pictures share most of theirs."""
-
-    def __init__(self) -> None:
-        self.lines: list[tuple[str, int]] = []
-        self.number: dict[str, int] = {}
-
-    def of(self, line: str) -> int:
-        """The number of a line."""
-        found = self.number.get(line)
-        if found is None:
-            found = self.number[line] = len(self.lines)
-            place = _LINE.search(line)
-            self.lines.append((_LINE.sub("", line, count=1), int(place[1]) if place else 0))
-        return found
-
-
-def _passes(seen: Seen) -> dict[str, Any]:
-    """The stages with their passes, and what each changed: `states` holds the lines behind a pass, `diff` of a pass
-    how they stand beside those before it: (0 the same in number, 1 not, how many left, how many right)."""
-    texts = _Texts()
-    states: list[list[int]] = []
-    keys: list[list[str]] = []
-    painted = {(p.stage, p.name): p for p in seen.pictures if p.name or p.stage == "lower"}
-    rows: list[dict[str, Any]] = []
-    for row in seen.passes:
-        row_of: dict[str, Any] = {
-            "stage": row.stage, "name": row.name, "ms": round(row.spent / 1e6, 3), "before": row.before,
-            "after": row.after, "rewrites": row.rewrites, "memory": row.memory, "state": -1, "diff": [],
-        }  # fmt: skip
-        picture = painted.pop((row.stage, row.name), None)
-        if picture is not None:
-            lines = picture.text.split("\n")
-            states.append([texts.of(line) for line in lines])
-            keys.append([_key(line) for line in lines])
-            row_of["state"] = len(states) - 1
-            if len(states) > 1:
-                row_of["diff"] = _diff(keys[-2], keys[-1])
-        rows.append(row_of)
-    # A stage's own row comes behind its passes; it is shown in front of them.
-    order = list(dict.fromkeys(r["stage"] for r in rows))
-    rows.sort(key=lambda r: (order.index(r["stage"]), r["name"] != ""))
-    return {"lines": texts.lines, "states": states, "passes": rows}
-
-
-def _key(line: str) -> str:
-    """What instructions are aligned by: the mnemonic and the PTX line. Registers may have other names."""
-    place = _LINE.search(line)
-    words = line.split()
-    guarded = len(words) > 1 and words[0].startswith("@")
-    return f"{words[1] if guarded else words[0] if words else ''} {place[1] if place else ''}"
-
-
-def _diff(a: list[str], b: list[str]) -> list[tuple[int, int, int]]:
-    found = difflib.SequenceMatcher(None, a, b, autojunk=len(a) > 1000).get_opcodes()
-    return [(_OPS[tag], i - h, k - j) for tag, h, i, j, k in found]
 
 
 # ------------------------------------------------------------------ machine code
@@ -208,7 +107,7 @@ def _machine_code(unit: Unit, seen: Seen, image: Cubin) -> dict[str, Any]:
     items = decoded[section.number][: sum([len(c.data) for c in unit.code]) // WORD]  # without the padding
     parts = blocks(items, section, names)
     life = lives(items, section, names)
-    origin = _origins(seen.pictures, unit)
+    origin = origins(seen.pictures, unit)
     rows = []
     for n, item in enumerate(items):
         ctl = item.inst.ctl if item.inst is not None else None
@@ -221,37 +120,6 @@ def _machine_code(unit: Unit, seen: Seen, image: Cubin) -> dict[str, Any]:
         "blocks": [[b.first, b.end, labels[b.first]] for b in parts],
         "ways": [[k, to, int(taken)] for k, b in enumerate(parts) for to, taken in b.ways],
     }
-
-
-def _origins(pictures: Sequence[Picture], unit: Unit) -> list[tuple[int, str]]:
-    """(PTX line, why it waits) of each instruction, in the order of the code: from the picture behind `schedule` and
-    its `why` records."""
-    last = next((p for p in reversed(pictures) if p.stage == "schedule"), None)
-    if last is None:
-        return []
-    records: dict[tuple[str, str, str], list[str]] = {}
-    found = unit.sections.get("why", ())
-    for r in found if isinstance(found, tuple) else ():
-        if isinstance(r, tuple) and len(r) > 4:
-            of, where, place, _, kind, much, *rest = [str(x) for x in r]
-            text = (
-                f"stall {much}: {' '.join(filter(None, rest))}" if kind == "stall" else f"waits for {much}: {rest[0]}"
-            )
-            records.setdefault((of, where, place), []).append(text)
-    out: list[tuple[int, str]] = []
-    function = block = ""
-    index = 0
-    for line in last.text.split("\n"):
-        if line.startswith("function "):
-            function = line.removeprefix("function ")
-        elif line.startswith(".L"):
-            block, index = line[2:].partition(":")[0], 0
-        else:
-            found_line = _LINE.search(line)
-            why = "; ".join(records.get((function, block, str(index)), ()))
-            out.append((int(found_line[1]) if found_line else 0, why))
-            index += 1
-    return out
 
 
 # ------------------------------------------------------------------ resources

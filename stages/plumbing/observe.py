@@ -148,11 +148,11 @@ class Watch:
         unit.sections[SECTION] = tuple(seen)
 
 
-def picture(unit: Unit, ctx: Context) -> str:
+def picture(unit: Unit, ctx: Context | None) -> str:
     """The unit's text, in SSA form with the registers that its values become, so that texts can be compared."""
     from ir_format.text import print_inst
 
-    known = getattr(ctx.kept.get("optimize"), "of", {})
+    known = getattr(ctx.kept.get("optimize"), "of", {}) if ctx is not None else {}
     out: list[str] = []
     for f in unit.functions:
         webs = getattr(known.get(id(f)), "webs", None)

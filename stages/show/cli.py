@@ -34,10 +34,14 @@ def _read(texts: list[Path], like: Path | None, output: Path | None) -> None:
 
 
 @app.command(
-    help="Show saved Ori streams: text, a DOT graph, or one HTML page with a column per stream. '-' is standard input."
+    help="Show saved Ori streams: text, a DOT graph, or one HTML page with PTX, each stream beside the one before, "
+    "and the code and graph of the last. '-' is standard input."
 )
 def run(
-    streams: Annotated[list[Path], typer.Argument(help="streams; several make several columns of the HTML page")],
+    streams: Annotated[
+        list[Path],
+        typer.Argument(help="streams, in the order of the stages; one of level ptx puts PTX beside the code"),
+    ],
     format: Annotated[Format, typer.Option("--format", "-f", help="what to write")] = Format.text,
     unit: Annotated[str, typer.Option(help="only this unit")] = "",
     read: Annotated[bool, typer.Option("--read", help="the reverse: the text form back into a stream")] = False,

@@ -53,8 +53,8 @@ def run(installed: Path, *words: str, cwd: Path | None = None) -> subprocess.Com
 def test_there_is_one_name_and_no_import_of_another(installed: Path) -> None:
     assert {p.name for p in installed.iterdir() if p.suffix != ".dist-info"} == {"orias"}
     assert (installed / "orias" / "py.typed").exists()
-    page = installed / "orias" / "orchestrator" / "page"
-    assert {p.name for p in page.iterdir()} == {p.name for p in (ROOT / "orchestrator" / "page").iterdir()}
+    page = installed / "orias" / "stages" / "plumbing" / "page"
+    assert {p.name for p in page.iterdir()} == {p.name for p in (ROOT / "stages" / "plumbing" / "page").iterdir()}
     held = {p.relative_to(installed / "orias").as_posix() for p in installed.rglob("*") if p.suffix in (".py", ".ptx")}
     ours = [p.relative_to(ROOT) for f in FOLDERS for p in (ROOT / f).rglob("*") if p.suffix in (".py", ".ptx")]
     assert {p.as_posix() for p in ours} <= held

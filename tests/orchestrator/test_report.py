@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from orchestrator.__main__ import _run as orias
+from stages.show.show import show
 from tests.orchestrator.test_seen import TWO
 
 PTX = Path(__file__).parents[1] / "kernels" / "ptx" / "sm_90"
@@ -76,6 +77,50 @@ def test_a_page_for_each_kernel(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
+def streams(matmul: Path) -> list[str]:
+    """The saved streams of the same kernel, one per stage."""
+    folder = matmul.parent / "T"
+    words = [str(PTX / "matmul.ptx"), "-arch", "sm_90", "-o", str(matmul.parent / "n.cubin")]
+    assert orias([*words, "--save-temps", str(folder)]) == 0
+    return [str(p) for p in sorted(folder.iterdir())]
+
+
+@pytest.fixture(scope="module")
+def view(streams: list[str]) -> Path:
+    """What orias-show makes of them."""
+    path = Path(streams[0]).parent.parent / "view.html"
+    path.write_text("".join(show(streams, "html", "")))
+    return path
+
+
+def test_saved_streams_have_the_page_of_the_report(view: Path, matmul: Path, streams: list[str]) -> None:
+    """Blocks, ways, control words and pressure are the report's; each stream is a step; PTX is at its lines."""
+    data, report = page_of(view), page_of(matmul)
+    count = len(report["code"])
+    assert [r[2:4] for r in data["code"]] == [r[2:4] for r in report["code"][: len(data["code"])]] and count > 50
+    real = [b for b in report["blocks"] if b[0] < len(data["code"])]  # without the loop behind the last instruction
+    assert [b[:2] for b in data["blocks"]] == [[a, min(b, len(data["code"]))] for a, b, _ in real]
+    assert data["ways"] == [w for w in report["ways"] if w[0] < len(real)]
+    assert [r[5] for r in data["code"]] == [r[5] for r in report["code"][: len(data["code"])]]
+    assert [p["stage"] for p in data["passes"]] == ["lower", "optimize", "regalloc", "schedule", "encode"]
+    assert all(p["state"] == n for n, p in enumerate(data["passes"]))
+    source = (PTX / "matmul.ptx").read_text().split("\n")
+    for text, line in zip(data["ptx"], source, strict=False):
+        plain = re.sub(r"<[^>]+>", "", text)
+        assert not plain or re.sub(r"^(@!?%p\d+ )", "", plain).split(" ")[0].rstrip(";") in line, (plain, line)
+
+
+def test_a_graph_names_its_ways(streams: list[str], matmul: Path) -> None:
+    """DOT: every way has a label and a colour as on the page, lines of PTX stand in front of what they became."""
+    made = "".join(show([streams[0], streams[4]], "dot", ""))
+    ways = re.findall(r"f0_(\d+) -> f0_(\d+) \[label=\"(.*?)\"", made)
+    known = [w for w in page_of(matmul)["ways"] if w[0] < max(int(a) for a, _, _ in ways) + 1]
+    assert sorted((int(a), int(b), int(how == "taken")) for a, b, how in ways) == sorted(map(tuple, known))
+    assert "cluster_legend" in made and re.search(r"// \d+: ld\.global\.\S+ .*?\\l  @?.*?LDG", made)
+    assert "//" not in "".join(show([streams[4]], "dot", "")).split("legend", 1)[0].replace('"//', "")
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     api = pytest.importorskip("playwright.sync_api")
     if CHROMIUM is None:
@@ -129,6 +174,17 @@ def test_the_page_in_a_browser(browser: Any, matmul: Path, width: int, tmp_path:
     light = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (dark, light) == ("rgb(22, 24, 27)", "rgb(255, 255, 255)")
     page.screenshot(path=str(tmp_path / f"matmul-{width}.png"), full_page=True)
+    page.close()
+    assert wrong == []
+
+
+def test_the_page_of_saved_streams_in_a_browser(browser: Any, view: Path) -> None:
+    page, wrong = opened(browser, view, 1280)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.locator("#graph .node").count() == len(page_of(view)["blocks"])
+    assert not page.locator("#p-occupancy").is_visible()
+    page.keyboard.press("n")
+    assert page.locator("#diff .chg, #diff .add, #diff .del").count()
     page.close()
     assert wrong == []
 

@@ -48,6 +48,7 @@ const SIGN = { passed: '+', missed: '\u2212', analysis: 'i' };
 $('remarks').innerHTML = D.remarks.map(([kind, pass, line, text, value]) => `<p data-line="${line}"><span class="tag">${SIGN[kind]} ${kind}</span> `
   + `<i class="k">${esc(pass)}</i> ${line ? 'line ' + line + ': ' : ''}${esc(text)} ${value ? `<i class="v">${esc(value)}</i>` : ''}</p>`).join('')
   || '<p>none</p>';
+if (!D.resources.length) for (const id of ['p-occupancy', 'p-remarks']) $(id).style.display = 'none';  // saved streams have neither
 
 /* ---------------------------------------------------------------- PTX */
 const wide = String(D.ptx.length).length;
