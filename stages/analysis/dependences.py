@@ -12,7 +12,7 @@ earlier ones, then it acts as a fence of its space.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from ir_format.flow import PHYSICAL_BASE
@@ -216,30 +216,25 @@ def _disjoint(a: Place | None, b: Place | None) -> bool:
     return a is not None and b is not None and a[0] == b[0] and (a[2] <= b[1] or b[2] <= a[1])  # type: ignore[operator]
 
 
-Uses = Sequence[tuple[int, str, object]]  # (cell, role or result name, ...)
-
-
 class Model(Protocol):
     """What the graph needs to know about registers. Physical registers have distances by role (:class:`Physical`),
-    virtual ones estimates (:mod:`stages.optimize.late.list_schedule`). ``late[n]`` is the distance from ``n`` to the
+    virtual ones estimates (:mod:`stages.optimize.late.list_schedule`). ``read[n]`` and ``written[n]`` are the cells
+    that ``n`` reads and writes. ``late[n]`` is the distance from ``n`` to the
     readers of its results, or -1 if it depends on the reader; ``after[n]`` the distance to the next writer of its
     results;
     ``until[n]`` the distance from ``n`` as a reader to the next writer. ``coalesced`` maps (node, cell written) to the
     cell that the value should share a register with: the readers of that cell stay before the node."""
 
+    read: list[list[int]]
+    written: list[list[int]]
     late: list[int]
     after: list[int]
     until: list[int]
     coalesced: dict[tuple[int, int], int]
 
-    def reads(self, node: int) -> Uses:
-        """Cells read, and in which role."""
-
-    def writes(self, node: int) -> Uses:
-        """Cells written, and as which result."""
-
-    def distance(self, cell: int, name: str, role: str) -> int:
-        """The cycles from a result to a reader, if ``late`` does not tell."""
+    def distance(self, writer: int, result: int, reader: int, operand: int) -> int:
+        """The cycles from a result to a reader, if ``late`` does not tell: indices into ``written[writer]`` and
+        ``read[reader]``."""
 
     def is_wall(self, node: int) -> bool:
         """Whether no instruction may move over this one."""
@@ -254,28 +249,23 @@ class Model(Protocol):
 class Physical:
     """Physical registers, with the distances of :mod:`ir_format.hazards`."""
 
-    __slots__ = ("_accesses", "_hazards", "_insts", "after", "coalesced", "late", "until")
+    __slots__ = ("_accesses", "_hazards", "_insts", "after", "coalesced", "late", "read", "until", "written")
 
     def __init__(self, insts: list[Inst], accesses: list[Access], hazards: Hazards) -> None:
         self._insts = insts
         self._accesses = accesses
         self._hazards = hazards
+        self.read = [[use[0] for use in a.reads] for a in accesses]
+        self.written = [[use[0] for use in a.writes] for a in accesses]
         self.late = [a.latency if a.board_w else -1 for a in accesses]
         self.after = [a.latency if a.board_w else 1 for a in accesses]
         self.until = [12 if a.board_r else 1 for a in accesses]
         self.coalesced: dict[tuple[int, int], int] = {}
 
-    def reads(self, node: int) -> Uses:
+    def distance(self, writer: int, result: int, reader: int, operand: int) -> int:
         """See :class:`Model`."""
-        return self._accesses[node].reads
-
-    def writes(self, node: int) -> Uses:
-        """See :class:`Model`."""
-        return self._accesses[node].writes
-
-    def distance(self, cell: int, name: str, role: str) -> int:
-        """See :class:`Model`."""
-        return self._hazards.cell("raw", file_of(cell), name, role).cycles
+        cell, role, _ = self._accesses[reader].reads[operand]
+        return self._hazards.cell("raw", file_of(cell), self._accesses[writer].writes[result][1], role).cycles
 
     def is_wall(self, node: int) -> bool:
         """See :class:`Model`."""
@@ -294,11 +284,12 @@ class Physical:
 def build_graph(insts: list[Inst], model: Model) -> Graph:
     """The graph of a block's instructions in program order."""
     graph = Graph(len(insts))
-    add = graph.add
+    add, succs = graph.add, graph.succs
     memory = Memory(graph)
     late, after, until, coalesced = model.late, model.after, model.until, model.coalesced
+    read, written = model.read, model.written
     writers: dict[int, int] = {}
-    names: dict[int, str] = {}
+    results: dict[int, int] = {}  # which result of its writer a cell is
     readers: dict[int, list[int]] = {}
     wall = convergent = -1
     free = 0  # the first node after the last wall
@@ -306,26 +297,35 @@ def build_graph(insts: list[Inst], model: Model) -> Graph:
     for node, inst in enumerate(insts):
         if wall >= 0:
             add(wall, node, 1)
-        for cell, role, _ in model.reads(node):
+        edges = 0
+        for n, cell in enumerate(read[node]):
             at = writers.get(cell, -1)
             if at >= 0:
                 cycles = late[at]
-                add(at, node, cycles if cycles >= 0 else model.distance(cell, names[cell], role))
-            readers.setdefault(cell, []).append(node)
-        for cell, name, _ in model.writes(node):
+                succs[at].append((node, cycles if cycles >= 0 else model.distance(at, results[cell], node, n)))
+                edges += 1
+            if cell in readers:
+                readers[cell].append(node)
+            else:
+                readers[cell] = [node]
+        for n, cell in enumerate(written[node]):
             at = writers.get(cell, -1)
             if at >= 0:
-                add(at, node, after[at])
-            for reader in readers.get(cell, ()):
-                if reader != node:
-                    add(reader, node, until[reader])
-            readers[cell] = []
+                succs[at].append((node, after[at]))
+                edges += 1
+            if cell in readers:
+                for reader in readers.pop(cell):
+                    if reader != node:
+                        succs[reader].append((node, until[reader]))
+                        edges += 1
             writers[cell] = node
-            names[cell] = name
+            results[cell] = n
             if coalesced:
                 for reader in readers.get(coalesced.get((node, cell), -1), ()):
                     if reader != node:
-                        add(reader, node, 1)
+                        succs[reader].append((node, 1))
+                        edges += 1
+        graph.waits[node] += edges
         if model.is_wall(node):
             earlier = [*loose, *range(free, node)]
             loose = model.sinks(node, earlier)

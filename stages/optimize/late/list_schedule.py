@@ -19,7 +19,7 @@ from ir_format.hazards.load import pipes
 from ir_format.isa import facts
 from ir_format.model import ZERO, Block, Const, Function, Inst, Reg
 from ir_format.target import STACK_REG
-from stages.analysis.dependences import Uses, as_allowed, build_graph, is_wall
+from stages.analysis.dependences import as_allowed, build_graph, is_wall
 from stages.optimize.analyses import Analyses
 from stages.optimize.late.order_trials import TIGHT, Body, fastest, fitting
 from stages.optimize.late.register_steps import Choice, Order, best_step, issue_cycles, register_steps, within
@@ -79,9 +79,10 @@ def _function(f: Function, a: Analyses, tables: Hazards) -> bool:
     ends = max((alive & words).bit_count() for alive in (*live.live_in, *live.live_out))
     steps = register_steps(tables.sm)
     choices: list[Choice] = []
+    registers = _Registers(f, live.cells)
     for pos, timing in chosen:
         block = f.blocks[pos]
-        model = _Virtual(block.insts, timing, f, live.cells)
+        model = _Virtual(block.insts, timing, registers)
         graph = build_graph(block.insts, model)
         ends_of = live.in_cells(pos), live.out_cells(pos)
         body = Body(block.insts, (model.read, model.written), model.interval, graph, ends_of, file)
@@ -145,16 +146,28 @@ def _timing(block: Block, tables: Hazards, depth: int) -> list[tuple[str, int, i
     return out if _late(insts, out) >= _SEVERAL or (depth and len(insts) >= _CHAINS) else None
 
 
+class _Registers:
+    """The virtual registers of a function. ``holding``: fixed ones and barriers; ``stack``: stack pointers; ``base``:
+    the first cell of each."""
+
+    __slots__ = ("base", "cells", "holding", "stack", "vregs")
+
+    def __init__(self, f: Function, cells: Cells) -> None:
+        assert cells.base is not None
+        self.vregs = f.vregs
+        self.cells = cells
+        self.base = cells.base
+        self.holding = bytes([v.fixed > 1 or v.file == "B" for v in f.vregs])
+        self.stack = {n for n, v in enumerate(f.vregs) if v.fixed == STACK_REG}
+
+
 class _Virtual:
     """The access model of virtual registers: latencies of :func:`_timing`, whoever reads."""
 
     __slots__ = (
-        "_base",
-        "_first",
         "_held",
-        "_holding",
         "_insts",
-        "_vregs",
+        "_registers",
         "after",
         "coalesced",
         "interval",
@@ -164,31 +177,27 @@ class _Virtual:
         "written",
     )
 
-    def __init__(self, insts: list[Inst], timing: list[tuple[str, int, int]], f: Function, cells: Cells) -> None:
+    def __init__(self, insts: list[Inst], timing: list[tuple[str, int, int]], registers: _Registers) -> None:
         self._insts = insts
-        self._vregs = f.vregs
-        self._first = cells.first
-        assert cells.base is not None
-        self._base = cells.base
-        self._holding = bytes([v.fixed > 1 or v.file == "B" for v in f.vregs])
+        self._registers = registers
         self._held = bytearray(len(insts))  # nodes that name a fixed register or a barrier
         self.read: list[list[int]] = []  # cells by node
         self.written: list[list[int]] = []
-        stack = {n for n, v in enumerate(f.vregs) if v.fixed == STACK_REG}
+        stack = registers.stack
         for node, inst in enumerate(insts):
             written = written_regs(inst)
             self.read.append(self._spread(read_regs(inst), node))
-            self.written.append(self._spread(written, node))
+            self.written.append(self._spread(written, node) if written else [])
             # R1 moves for a call below what alloca took (not where it is set at the kernel's begin)
             if stack and any([r.num in stack for r in written]) and type(inst.srcs[0]) is not Const:
                 self._held[node] = 1
         self.late = [t[2] for t in timing]
         self.interval = [1 if t[0] in _SHARED else max(1, t[1]) for t in timing]
         self.after = self.until = [1] * len(insts)
-        self.coalesced = _coalesced(insts, cells, self.written)
+        self.coalesced = _coalesced(insts, registers.cells, self.written)
 
     def _spread(self, regs: Iterable[Reg], node: int) -> list[int]:
-        base, holding = self._base, self._holding
+        base, holding = self._registers.base, self._registers.holding
         out: list[int] = []
         for r in regs:
             if holding[r.num]:
@@ -200,17 +209,9 @@ class _Virtual:
                 out += range(cell, cell + r.width)
         return out
 
-    def reads(self, node: int) -> Uses:
-        """Cells read."""
-        return [(c, "", None) for c in self.read[node]]
-
-    def writes(self, node: int) -> Uses:
-        """Cells written."""
-        return [(c, "", None) for c in self.written[node]]
-
-    def distance(self, cell: int, name: str, role: str) -> int:
+    def distance(self, writer: int, result: int, reader: int, operand: int) -> int:
         """Never asked: ``late`` says all."""
-        raise AssertionError(cell, name, role)
+        raise AssertionError(writer, result, reader, operand)
 
     def is_wall(self, node: int) -> bool:
         """Walls, protocols, the frame, what names fixed registers or a barrier (BSSY may move)."""
@@ -220,8 +221,9 @@ class _Virtual:
         stands = inst.op == "FENTRY" or inst.op in _STAND or (inst.attrs is not None and "frame" in inst.attrs)
         if stands or is_wall(inst):
             return True
+        vregs = self._registers.vregs
         return bool(self._held[node]) and (
-            inst.op != "BSSY" or any(self._vregs[r.num].fixed > 1 for r in (*read_regs(inst), *written_regs(inst)))
+            inst.op != "BSSY" or any(vregs[r.num].fixed > 1 for r in (*read_regs(inst), *written_regs(inst)))
         )
 
     def sinks(self, wall: int, nodes: list[int]) -> list[int]:
@@ -237,7 +239,7 @@ class _Virtual:
 
     def first_cell(self, reg: Reg) -> int:
         """The first cell of a register operand."""
-        return self._first(reg)
+        return self._registers.cells.first(reg)
 
 
 def _coalesced(insts: list[Inst], cells: Cells, written: list[list[int]]) -> dict[tuple[int, int], int]:

@@ -387,6 +387,7 @@ def _order(body: Body, room: int, tight: int, most: int, until: int) -> Trial | 
     coming = front.coming
     out: list[int] = []
     now = 0
+    rest = sum(interval)  # cycles that what is left takes at least
     short: _Tight | None = None
     before = peak = alive[0]
     while len(out) < count:
@@ -411,7 +412,7 @@ def _order(body: Body, room: int, tight: int, most: int, until: int) -> Trial | 
             continue
         if earliest[node] > now:
             now = earliest[node]
-        if now + height[node] >= until:
+        if now + height[node] >= until or now + rest > until:
             return _LATE
         done[node] = 1
         out.append(node)
@@ -432,4 +433,5 @@ def _order(body: Body, room: int, tight: int, most: int, until: int) -> Trial | 
                 if short is not None:
                     short.push(later)
         now += interval[node]
+        rest -= interval[node]
     return Trial(out, peak, max(before, alive[0]), now)
