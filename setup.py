@@ -47,7 +47,7 @@ HOT = {
     "stages/optimize/late": "list_schedule order_trials places pressure rematerialize return_register sink"
     " uniform_promotion",
     "stages/regalloc": "allocate assign coalescing divergent_ranges finish live_ranges load_tree moves operand_slots"
-    " parallel_copies register_counts spill taken warpgroup",
+    " parallel_copies register_counts spill warpgroup",
     "stages/schedule": "control list_scheduling reuse schedule_unit scoreboards zero_pairs",
     "stages/encode": "encode",
 }

@@ -225,6 +225,10 @@ class Target:
             self._plans[key] = plans
         return plans
 
+    def has_slots(self, inst: Inst) -> bool:
+        """Whether a form has the instruction's modifiers and slots for just its kinds of operands."""
+        return bool(self._candidates(inst.op, inst.mods, tuple([o[0] for o in (*inst.dsts, *inst.srcs)])))
+
     def match(self, inst: Inst, widths: bool = False) -> Form | None:
         """The form that takes the instruction's operands and modifiers on this SM; with ``widths`` register widths
         count too."""

@@ -15,7 +15,7 @@ from ir_format.target import target as find_target
 from stages.analysis import abi
 from stages.analysis.register_limits import FILE_SIZES, FIRST_UR, last_register, register_limit
 from stages.regalloc import spill
-from stages.regalloc.assign import ORDERS, Bank, Memory, assign
+from stages.regalloc.assign import ORDERS, Bank, assign, masks_of
 from stages.regalloc.coalescing import Group, Grouping, coalesce, hints_only
 from stages.regalloc.divergent_ranges import WARP_FILES, widen
 from stages.regalloc.finish import finish_function
@@ -298,27 +298,24 @@ def _place_all(
     nearest: tuple[int, list[int]] | None = None
     registers = _preference(file, func, job)
     points = 2 * len(grouping.ranges.insts) + 2
-    bank: Bank | Memory = Memory(MAX_SLOTS)
+    bank = Bank(file, registers, points)
 
-    def attempt(order: list[Group]) -> list[Group]:
+    def attempt(order: list[Group], below: int = 0) -> list[Group]:
         nonlocal nearest, bank
-        if file == "M":
-            bank = Memory(MAX_SLOTS)
-        else:
-            bank = Bank(file, registers, points)
-            _place_fixed(bank, fixed)
-        lost = assign(grouping, bank, order)
+        bank = Bank(file, registers, points)
+        _place_fixed(bank, fixed)
+        lost = assign(grouping, bank, order, below)
         words = sum(g.width for g in lost)
         if lost and (nearest is None or words < nearest[0]):
             nearest = words, [g.base for g in free]
         return lost
 
-    best: tuple[int, list[int], Bank | Memory] | None = None
+    best: tuple[int, list[int], Bank] | None = None
     missed: list[Group] = []
     order: list[Group] = []
     for key in ORDERS:
         now = sorted(free, key=key)
-        lost = attempt(now)
+        lost = attempt(now, best[0] if best is not None else 0)
         if not lost:
             used = max((g.base + g.width for g in free), default=0)
             if best is None or used < best[0]:
@@ -330,7 +327,7 @@ def _place_all(
     if best is not None:
         for group, base in zip(free, best[1]):
             group.base = base
-        if file == "R" and isinstance(best[2], Bank):
+        if file == "R":
             best[2].spread(free, func.name not in job.standard)
         return True
     for _ in range(RETRIES):
@@ -353,11 +350,12 @@ def _place_fixed(bank: Bank, fixed: list[Group]) -> None:
         group.base = group.fixed
         if bank.file == "R" and group.fixed == STACK_REG:
             continue
-        for slot in range(group.width):
-            if bank.taken.within(group.segs[slot]) >> group.fixed + slot & 1:
+        if not group.masks:
+            group.masks = [masks_of(segs) for segs in group.segs]
+        for slot, masks in enumerate(group.masks):
+            if not bank.is_free(group.fixed + slot, masks):
                 raise CompileError(f"Register {bank.file}{group.fixed + slot} is asked for twice at the same time")
-            bank.used |= 1 << group.fixed + slot
-            bank.taken.take(group.fixed + slot, group.segs[slot])
+            bank.take(group.fixed + slot, masks)
 
 
 def _insufficient(func: Function, job: Job, ranges: Ranges, file: str = "R") -> CompileError:

@@ -1,117 +1,126 @@
-"""Assignment: give every group a base register, greedily, in order of priority. Where registers are taken is a bitset
-over the registers for each point (:mod:`stages.regalloc.taken`), so that all bases are tried at once."""
+"""Assignment: give every group a base register, greedily, in order of priority. Where a register is taken is a bitset
+over the points of the function, as a live range is."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final
 
-from ir_format.target import REG_CEILING
-from stages.regalloc.coalescing import Group, Grouping
+from stages.regalloc.coalescing import Group, Grouping, Masks
 from stages.regalloc.live_ranges import Seg
-from stages.regalloc.taken import Taken
 
 #: The longest live range, in points, that may move. Chosen by estimated cycles: above 16, the results of long runs of
 #: loads take the registers of their addresses.
 SHORT_LIFE: Final = 16
+#: Points of a row, and registers of a file, with room for what begins in the last one.
+_ROW_BITS: Final = 12
+_ROW: Final = 1 << _ROW_BITS
+_REGISTERS: Final = 512
+NO_LIMIT: Final = 1 << 30
 
 
-class Track:
-    """The segments in which one stack slot is taken, as parallel sorted lists."""
-
-    __slots__ = ("starts", "stops")
-
-    def __init__(self) -> None:
-        self.starts: list[int] = []
-        self.stops: list[int] = []
-
-    def is_free(self, segs: Sequence[Seg]) -> bool:
-        """Whether no segment overlaps a taken one."""
-        starts, stops = self.starts, self.stops
-        if not starts:
-            return True
-        count = len(starts)
-        for start, stop in segs:
-            at = bisect_right(starts, start)
-            if at and stops[at - 1] > start:
-                return False
-            if at < count and starts[at] < stop:
-                return False
-        return True
-
-    def take(self, segs: Iterable[Seg]) -> None:
-        """Take the segments. They must be free (fixed registers may share: overlaps merge)."""
-        starts, stops = self.starts, self.stops
-        for start, stop in segs:
-            at = bisect_left(starts, start)
-            starts.insert(at, start)
-            stops.insert(at, stop)
+def masks_of(segs: Sequence[Seg]) -> Masks:
+    """The points of a live range as bitsets, by row of points."""
+    found: dict[int, int] = {}
+    for start, stop in segs:
+        row = start >> _ROW_BITS
+        while stop > (row + 1) << _ROW_BITS:  # on into the next row
+            found[row] = found.get(row, 0) | (1 << _ROW) - (1 << (start & _ROW - 1))
+            row += 1
+            start = row << _ROW_BITS
+        found[row] = found.get(row, 0) | (1 << stop - (row << _ROW_BITS)) - (1 << (start & _ROW - 1))
+    return list(found.items())
 
 
 class Bank:
-    """The physical registers of one file in preference order, for a function of so many points."""
+    """The physical registers of one file in preference order. What is taken of each is a bitset over the points, in
+    rows of so many that a function of usual length has one: then a live range is compared with a register at once. File
+    M (4-byte stack slots, lowest first) is a bank without an end."""
 
-    __slots__ = ("_runs", "_top", "_usable", "file", "order", "taken", "used")
+    __slots__ = ("_order", "_rows", "_usable", "file", "used")
 
     def __init__(self, file: str, order: Sequence[int], points: int) -> None:
         self.file = file
-        self.taken = Taken(points)
-        self.used = 0  # registers that groups have taken, as a bitset
-        self._set_order(order)
+        self._order = order
+        self._usable: Container[int] = order if isinstance(order, range) else frozenset(order)
+        size = 0 if file == "M" else _REGISTERS
+        self._rows = [[0] * size for _ in range((points >> _ROW_BITS) + 1)]
+        self.used: set[int] = set()  # registers that groups have taken
 
-    def _set_order(self, order: Sequence[int]) -> None:
-        self.order = order
-        self._runs: list[int] = []  # the registers as bitsets, each of a part of the order in which numbers ascend
-        last = 1 << 60
-        for number in order:
-            if number < last:
-                self._runs.append(0)
-            self._runs[-1] |= 1 << number
-            last = number
-        self._usable = sum(self._runs)
-        self._top = self._usable | ((1 << 256) - 1)  # a part of a group that is never alive may lie in these
+    def is_free(self, number: int, masks: Masks) -> bool:
+        """Whether nothing takes the register in a live range."""
+        rows = self._rows
+        return not any([rows[row][number] & mask for row, mask in masks])
 
-    def free(self, group: Group) -> int:
-        """The bases at which the group fits, as a bitset."""
-        segs, banned, usable = group.segs, group.banned, self._usable
-        found = usable
-        for slot in range(group.width):
-            if segs[slot]:
-                taken = self.taken.within(segs[slot])
-                if banned:
-                    taken |= banned[slot]
-                found &= (usable & ~taken) >> slot
-            elif slot:
-                found &= self._top >> slot
-        return found & _bases(group.floor, group.align, group.residue)
+    def _fits(self, group: Group, base: int) -> bool:
+        if base < group.floor or base % group.align != group.residue:
+            return False
+        banned, usable = group.banned, self._usable
+        for slot, masks in enumerate(group.masks):
+            number = base + slot
+            if not masks:
+                if number not in usable and group.width > 1 and number > 255:
+                    return False
+                continue
+            if number not in usable or (banned and banned[slot] >> number & 1) or not self.is_free(number, masks):
+                return False
+        return True
 
-    def first(self, found: int) -> int:
-        """The first of the registers of a bitset, -1 if it is empty."""
-        for run in self._runs:
-            some = found & run
-            if some:
-                return (some & -some).bit_length() - 1
+    def _first(self, group: Group, order: Sequence[int]) -> int:
+        """The first base in an order where the group fits, or -1. Most groups are one register wide and lie in one row:
+        for them :meth:`_fits` is inlined."""
+        if group.width != 1 or len(group.masks[0]) != 1:
+            for base in order:
+                if self._fits(group, base):
+                    return base
+            return -1
+        row, mask = group.masks[0][0]
+        taken = self._rows[row]
+        banned = group.banned[0] if group.banned else 0
+        if not banned and not group.floor and group.align == 1:
+            for base in order:
+                if not taken[base] & mask:
+                    return base
+            return -1
+        floor, align, residue = group.floor, group.align, group.residue
+        for base in order:
+            if not taken[base] & mask and base >= floor and base % align == residue and not banned >> base & 1:
+                return base
         return -1
+
+    def take(self, number: int, masks: Masks) -> None:
+        """Take a register in a live range."""
+        self.used.add(number)
+        rows = self._rows
+        for row, mask in masks:
+            rows[row][number] |= mask
 
     def put(self, group: Group, base: int) -> None:
         """Place the group."""
         group.base = base
-        for slot in range(group.width):
-            if group.segs[slot]:
-                self.used |= 1 << base + slot
-                self.taken.take(base + slot, group.segs[slot])
+        if self.file == "M":
+            self._grow(base + group.width)
+        for slot, masks in enumerate(group.masks):
+            if masks:
+                self.take(base + slot, masks)
 
-    def place(self, group: Group, hints: Iterable[int]) -> bool:
-        """Place the group at one of ``hints`` or at the first base at which it fits."""
-        free = self.free(group)
+    def _grow(self, count: int) -> None:
+        for row in self._rows:
+            row += [0] * (count - len(row))
+
+    def place(self, group: Group, hints: Iterable[int], top: int) -> bool:
+        """Place the group at one of ``hints`` or at the first base at which it fits; False where there is none or it
+        would end behind register ``top``."""
+        if self.file == "M":  # behind what is taken there is room for it at any alignment
+            self._grow(max([len(self._rows[0]), *[h + group.width for h in hints]]) + group.align + group.width)
         for base in hints:
-            if base >= 0 and free >> base & 1:
+            if base >= 0 and self._fits(group, base):
                 break
         else:
-            base = self.first(free)
-            if base < 0:
-                return False
+            order = self._order if self.file != "M" else range(len(self._rows[0]) - group.width + 1)
+            base = self._first(group, order)
+        if base < 0 or base + group.width > top:
+            return False
         self.put(group, base)
         return True
 
@@ -119,20 +128,24 @@ class Bank:
         """Rotate short live ranges over the registers. A result then seldom has to wait for the readers of the previous
         value of its register, so the scheduler can reorder more. The bank holds all groups of its file, ``groups`` are
         those that may move. Only registers in use are taken (``all_below``: and those below them)."""
-        used = self.used.bit_length() - 1 if all_below else -1
-        self._set_order([r for r in self.order if self.used >> r & 1 or r <= used])
-        order, taken = self.order, self.taken
+        used = max(self.used, default=-1) if all_below else -1
+        order = [r for r in self._order if r in self.used or r <= used]
+        self._usable = frozenset(order)
         count = len(order)
         index = {r: n for n, r in enumerate(order)}
+        twice = order * 2
+        rows = self._rows
         turn = 0
         for group in sorted([g for g in groups if g.width <= 2 and not g.hints], key=lambda g: g.start):
             if max([segs[-1][1] for segs in group.segs if segs]) - group.start > SHORT_LIFE:
                 continue
             old = group.base
-            for slot in range(group.width):
-                if group.segs[slot]:
-                    taken.release(old + slot, group.segs[slot])
-            base = self._first_from(turn, self.free(group))
+            for slot, masks in enumerate(group.masks):
+                for row, mask in masks:
+                    rows[row][old + slot] ^= mask
+            base = self._first(group, twice[turn : turn + 8])  # enough for most
+            if base < 0:
+                base = self._first(group, twice[turn : turn + count])
             if base < 0:
                 # Its old place is free, but begins with a register that nothing uses: the low half of the pair is never
                 # written.
@@ -140,68 +153,6 @@ class Bank:
                 continue
             self.put(group, base)
             turn = (index[base] + group.width) % count
-
-    def _first_from(self, turn: int, found: int) -> int:
-        """The first of the registers of a bitset in an order that begins with the register at ``turn``."""
-        if not found:
-            return -1
-        number = self.order[turn]
-        runs = self._runs
-        at = next(n for n, run in enumerate(runs) if run >> number & 1)
-        below = (1 << number) - 1
-        for run in (runs[at] & ~below, *runs[at + 1 :], *runs[:at], runs[at] & below):
-            some = found & run
-            if some:
-                return (some & -some).bit_length() - 1
-        return -1
-
-
-_found_bases: Final[dict[tuple[int, int, int], int]] = {}
-
-
-def _bases(floor: int, align: int, residue: int) -> int:
-    """The register numbers that may be a group's base, as a bitset."""
-    found = _found_bases.get((floor, align, residue))
-    if found is None:
-        found = sum([1 << n for n in range(residue, REG_CEILING + 1, align) if n >= floor])
-        _found_bases[floor, align, residue] = found
-    return found
-
-
-class Memory:
-    """File M: 4-byte stack slots, lowest first. There may be very many, most of them taken all the time: each has a
-    list of segments of its own."""
-
-    __slots__ = ("most", "tracks")
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.tracks: list[Track] = []
-
-    def _fits(self, group: Group, base: int) -> bool:
-        if base < group.floor or base % group.align != group.residue or base + group.width > self.most:
-            return False
-        tracks = self.tracks[base : base + group.width]
-        return all([not segs or track.is_free(segs) for track, segs in zip(tracks, group.segs, strict=False)])
-
-    def place(self, group: Group, hints: Iterable[int]) -> bool:
-        """Place the group at one of ``hints`` or at the first base at which it fits."""
-        for base in hints:
-            if base >= 0 and self._fits(group, base):
-                break
-        else:
-            base = group.residue
-            while not self._fits(group, base):
-                base += group.align
-                if base + group.width > self.most:
-                    return False
-        group.base = base
-        while len(self.tracks) < base + group.width:
-            self.tracks.append(Track())
-        for slot, segs in enumerate(group.segs):
-            if segs:
-                self.tracks[base + slot].take(segs)
-        return True
 
 
 def hinted(grouping: Grouping, group: Group) -> list[int]:
@@ -216,11 +167,19 @@ def hinted(grouping: Grouping, group: Group) -> list[int]:
     return found
 
 
-def assign(grouping: Grouping, bank: Bank | Memory, groups: Sequence[Group]) -> list[Group]:
-    """Place ``groups`` in the given order. Returns those that found no register; their base is -1."""
+def assign(grouping: Grouping, bank: Bank, groups: Sequence[Group], below: int = 0) -> list[Group]:
+    """Place ``groups`` in the given order. Returns those that found no register; their base is -1. With ``below``, it
+    ends at the first group that needs so many registers."""
     for group in groups:
         group.base = -1
-    return [g for g in groups if not bank.place(g, hinted(grouping, g) if g.hints else ())]
+        if not group.masks:
+            group.masks = [masks_of(segs) for segs in group.segs]
+    if not below:
+        return [g for g in groups if not bank.place(g, hinted(grouping, g) if g.hints else (), NO_LIMIT)]
+    for group in groups:
+        if not bank.place(group, hinted(grouping, group) if group.hints else (), below - 1):
+            return [group]
+    return []
 
 
 def _by_start(group: Group) -> tuple[int, int, int]:

@@ -8,6 +8,8 @@ slot holds the slot's value, and a copy of it changes nothing.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from ir_format.model import ZERO, Inst, Reg
 from stages.analysis.register_limits import FIRST_PRODUCT_REG
 from stages.regalloc.live_ranges import Ranges, Seg, covers, is_plain, union
@@ -16,11 +18,15 @@ from stages.regalloc.warpgroup import PRODUCTS
 MAX_SEGMENTS = 4000  # a group with more segments does not grow, so that coalescing stays linear
 
 
+#: Rows of points, and the points of a live range in each as a bitset (:mod:`stages.regalloc.assign`).
+Masks: TypeAlias = "list[tuple[int, int]]"
+
+
 class Group:
     """Vregs that are allocated together. ``members`` holds (vreg, offset). Its first register satisfies ``base % align
     == residue`` and ``base >= floor``. Each slot has ``segs`` (live range), ``defs``, and ``banned`` (bit set of
     physical registers that a call inside the range destroys). ``hints`` holds (slot, other cell) of copies that were
-    not coalesced."""
+    not coalesced; ``masks`` the live range once more, for assignment."""
 
     __slots__ = (
         "align",
@@ -31,6 +37,7 @@ class Group:
         "fixed",
         "floor",
         "hints",
+        "masks",
         "members",
         "residue",
         "segs",
@@ -52,6 +59,7 @@ class Group:
         self.segs: list[list[Seg]] = []
         self.defs: list[list[tuple[int, int]]] = []
         self.banned: list[int] = []
+        self.masks: list[Masks] = []
         self.hints: list[tuple[int, int]] = []
         self.start = 0
 

@@ -92,19 +92,22 @@ class Ranges:
                 written = written_regs(inst)
                 if written:
                     kills = not is_guarded(inst)
-                    sources = self._copy_sources(inst)
+                    sources = self._copy_sources(inst) if inst.op == "COPY" else None
                     real = inst.op != "UNDEF"
                     for reg in written:
-                        num, width = reg.num, reg.width
+                        _, num, part, width, _, _ = reg
                         seen[num] = seen.get(num, 0) + width
-                        cell = base[num] + reg.sub
+                        cell = base[num] + part
                         for c in (cell,) if width == 1 else range(cell, cell + width):
                             if real:
                                 defs[c].append((write, sources.get(c, -1) if sources else -1))
                             if kills:
                                 stop = end.pop(c, 0)
                                 if stop or real:
-                                    _push(segs[c], write, max(stop, write + 1))
+                                    if segs[c]:
+                                        _push(segs[c], write, stop or write + 1)
+                                    else:
+                                        segs[c].append((write, stop or write + 1))
                                 touched.pop(c, None)
                             else:
                                 if c not in end:
@@ -119,17 +122,16 @@ class Ranges:
                         if type(o) is Reg and o.num != ZERO
                         for c in range(first(o), first(o) + o.width)
                     )
-                for reg in read_regs(inst):
-                    num, width = reg.num, reg.width
+                for _, num, part, width, _, _ in read_regs(inst):
                     seen[num] = seen.get(num, 0) + width
-                    cell = base[num] + reg.sub
+                    cell = base[num] + part
                     for c in (cell,) if width == 1 else range(cell, cell + width):
                         if c not in end:
                             end[c] = write + 1 if c in late else write
                         touched[c] = 2 * i
                 for number, words in seen.items():
                     touches[number].append(i)
-                    weight[number] += factor * max(1, words // 2)  # memory moves 64 bits at a time
+                    weight[number] += factor if words < 4 else factor * (words // 2)  # memory moves 64 bits at a time
                 if inst.op == "CALL":
                     self.calls.append(i)
             for c, stop in end.items():
@@ -145,9 +147,7 @@ class Ranges:
         self.calls.reverse()
 
     def _copy_sources(self, inst: Inst) -> dict[int, int] | None:
-        """Destination cell -> source cell of a COPY that moves bits unchanged."""
-        if inst.op != "COPY":
-            return None
+        """Destination cell -> source cell of a COPY, where it moves bits unchanged."""
         dst, src = inst.dsts[0], inst.srcs[0]
         if (
             type(dst) is not Reg

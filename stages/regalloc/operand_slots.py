@@ -8,10 +8,10 @@ from ir_format.model import Unit
 
 
 def fill_slots(unit: Unit, target: str) -> None:
-    """Complete every instruction that has fewer operands than its row."""
+    """Complete every instruction that has fewer operands than its row; whether they have an encoding is not asked."""
     spec = isa.target(target)
     for func in unit.functions:
         for block in func.blocks:
             for inst in block.insts:
-                if spec.match(inst) is None:
+                if not spec.has_slots(inst):
                     inst.dsts, inst.srcs = spec.complete(inst.op, inst.mods, inst.dsts, inst.srcs)
