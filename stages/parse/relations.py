@@ -142,6 +142,14 @@ def reduction_type(name: str, mods: tuple[str, ...], types: tuple[str, ...], tar
     return []
 
 
+def hinted_reduction(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """Shared memory has no cache that could be given a hint."""
+    space = _space(mods)
+    if "L2::cache_hint" not in mods or space in ("", "global"):
+        return []
+    return [f"Modifier '.L2::cache_hint' cannot be applied to '.{space}' space for instruction '{name}'"]
+
+
 def without_sync(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
     """`shfl` and `vote` without `.sync` end with PTX 6.4 on sm_70."""
     if "sync" not in mods and target.number >= 70 and target.version >= 64:
@@ -311,8 +319,8 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
     "st.async": (asynchronous_store, vector_size),
     "suld.b": (vector_size,),
     "sust.b": (vector_size,),
-    "atom": (reduction_type,),
-    "red": (reduction_type,),
+    "atom": (reduction_type, hinted_reduction),
+    "red": (reduction_type, hinted_reduction),
     "shfl": (without_sync,),
     "vote": (without_sync,),
     "cp.async.bulk.tensor": (tensor_modes, tensor_scope),

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from tests import oracle
 from tests.fuzz import programs
 from tests.fuzz.guilty import guilty, theirs
 from tests.fuzz.judge import Fault, ParseError, Program, Way, check
@@ -108,7 +109,7 @@ def modules(options: argparse.Namespace) -> Iterator[tuple[str, int, int, str]]:
                 continue
         else:
             text = programs.module(seed, sm, options.kernels)
-        if options.who == "ptxas":
+        if options.who != "ours":
             text = _SPARED.sub(r"\1", text)
         yield f"seed {seed}", seed, sm, text
 
@@ -127,7 +128,7 @@ def main() -> int:
     parser.add_argument(
         "--turns", action="store_true", help="one SM and level a module, in turn, in place of all of them"
     )
-    parser.add_argument("--who", choices=("ours", "ptxas"), default="ours", help="whose cubins")
+    parser.add_argument("--who", choices=("ours", "ptxas", oracle.NEWER), default="ours", help="whose cubins")
     parser.add_argument("--raw", action="store_true", help="only print failures")
     parser.add_argument("--keep", type=Path, help="a folder for failures")
     parser.add_argument("files", nargs="*", type=Path)

@@ -72,6 +72,8 @@ cvt.rz.ue8m0x2.f32 %h1, %f1, %f2
 add.sat.u16x2 %r1, %r9, %r17
 prefetch.L1::32B.valid_addr [%rd1]
 testp.f32 %p1, %f9
+atom.shared.add.L2::cache_hint.u32 %u1, [sm], %u17, %ud25
+red.shared::cluster.add.noftz.L2::cache_hint.f32 [sm], %f17, %ud25
 """
 
 
