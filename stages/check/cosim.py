@@ -274,9 +274,10 @@ class Cosim:
             * -(-launch.block[0] * launch.block[1] * launch.block[2] // 32)
         )
         fair = AT_LEAST + EXPANSION * base.steps * warps
-        most = (
-            SIM_LIMIT if self.seconds is None else min(SIM_LIMIT, AT_LEAST + int(self._left() * INSTRUCTIONS_A_SECOND))
-        )
+        most = SIM_LIMIT
+        if self.seconds is not None:  # time that is over is not given to a further launch
+            least = AT_LEAST // 10 if self.report.judged else AT_LEAST
+            most = min(SIM_LIMIT, least + int(self._left() * INSTRUCTIONS_A_SECOND))
         return min(fair, most), fair <= most
 
     def _failed(self, name: str, side: str, launch: Launch, base: Outcome, stable: Stable, got: Outcome) -> None:
@@ -318,7 +319,10 @@ class Cosim:
                 return
             launch, base = self.sound(unit, shape, seed)
             if base is not None:
-                stable = self._stable(launch, base, quiet, left=("race",) if clean and seed >= SEEDS else ())
+                asked = ("race",) if clean and seed >= SEEDS else ()
+                stable = self._stable(launch, base, quiet, left=asked)
+                if done and stable.left != asked and self._left() < 0.6 * start:
+                    return  # its other orders are too long for the rest of the time, and a difference needs all of them
                 clean = clean and all(keep.all() for keep in stable.keep.values())
                 yield launch, base, stable
                 done += 1
