@@ -368,6 +368,8 @@ class StrictMachine(Machine):
             read_at = at
             if plan.late:
                 read_at = time.read_pipe = max(at + self.draw.source(plan.inst), time.read_pipe)
+            elif queue and plan.memory:  # after stores that have yet to read their registers
+                read_at = max(at, time.read_pipe)
             ready = read_at if plan.at_read else max(ready, read_at + 2)
             if ctl.wr < 6:
                 time.hold(ctl.wr, ready)
@@ -391,8 +393,7 @@ class StrictMachine(Machine):
                 if direct and all(r not in pending or self.landed(time, view, r, at) for r in plan.writes):
                     assert plan.run is not None
                     plan.run(view, mask)
-                elif plan.late or (queue and plan.memory):  # after stores that have yet to read their registers
-                    read_at = max(read_at, time.read_pipe)
+                elif plan.late or (queue and plan.memory):
                     for kind, number in plan.early:
                         source = (view.U if kind == "U" else view.P)[number]
                         held.append((source, source.copy()))

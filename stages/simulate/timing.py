@@ -40,9 +40,11 @@ _FAR: Final = _of("ldg", "ldl", "atom", "ldgsts", "tex") - {"ATOMS"}
 #: Pipes whose results return in the order of issue (measured: ptxas sets a scoreboard only on the last of a run).
 _ORDERED: Final[dict[str, str]] = {
     **dict.fromkeys(_SHARED, "shared"), **dict.fromkeys(_of("ldc"), "const"), **dict.fromkeys(_XU, "xu"),
-    **dict.fromkeys(_FP64, "fp64"), "DMMA": "dmma",
+    **dict.fromkeys(_FP64, "fp64"), "DMMA": "dmma", "LDTM": "tensor memory",
 }  # fmt: skip
 
+#: Of the memory pipe, what touches no memory that anything writes (constants, special registers).
+_UNORDERED: Final = _of("ldc", "sreg")
 _UNIFORM_LOADS: Final = _of("uldc")
 _TENSOR: Final = facts.having("latesrc")
 #: Other instructions whose results need a scoreboard.
@@ -258,7 +260,7 @@ def latency(writer: str, part: int, dual: bool, reader: str, kind: str, uniform:
 
 def is_memory(inst: Inst) -> bool:
     """Does it go through the load/store pipe, in order with the other loads and stores?"""
-    return inst.op in _MEMORY
+    return inst.op in _MEMORY and inst.op not in _UNORDERED
 
 
 def is_dual(inst: Inst) -> bool:

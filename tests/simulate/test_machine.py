@@ -325,6 +325,26 @@ def test_overwriting_a_store_operand_needs_the_read_scoreboard() -> None:
     assert list(run(overwritten(7, 0), strict=True, seed=2)) == [999] * 32
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_waited_for_has_come_behind_stores_that_read_late(seed: int) -> None:
+    """A special register and a load behind stores whose sources have not been read yet (and would be written by an
+    instruction that never runs), each with a wait of its own."""
+    insts = [
+        *timed(4)[:3],
+        *[Inst("STG", ("E",), (), (Mem("M", r(2, 2), None, 512), r(0)), ctl=ctl(1, rd=4)) for _ in range(3)],
+        Inst("S2R", (), (r(6),), (Name("N", "SR_TID.X"),), ctl=ctl(1, wr=1)),
+        Inst("LDS", (), (r(5),), (Mem("M", None, None, 0),), ctl=ctl(1, wr=2)),
+        Inst("IADD3", (), (r(6),), (r(6), imm(3), RZ), ctl=ctl(6, wait=2)),
+        Inst("IADD3", (), (r(5),), (r(5), RZ, RZ), ctl=ctl(6, wait=4)),
+        Inst("MOV", (), (r(0),), (imm(9),), PT._replace(flags=INV), ctl=ctl(6)),
+        Inst("STG", ("E",), (), (Mem("M", r(2, 2)), r(6)), ctl=ctl(4)),
+        Inst("EXIT", ctl=ctl(5)),
+    ]
+    out = np.zeros(256, np.uint32)
+    assert not device(insts).launch("k", 1, 32, [out], strict=True, seed=seed, shared=64).hazards
+    assert out[:32].tolist() == [i + 3 for i in range(32)]
+
+
 def test_a_load_that_lands_after_a_younger_write() -> None:
     head = timed(4)[:3]
     insts = [
