@@ -30,7 +30,7 @@ from stages.simulate.machine import Bundle, Fault, Limits, Machine, SimError
 from stages.simulate.program import OPS, Compiled
 from stages.simulate.state import P_SINK, UP0, UR0, Lanes, View
 from stages.simulate.strict_runs import Run, Runs, longest
-from stages.simulate.strict_time import DRAIN, Deferred, Entry, Plan, Row, Time, is_uniform_row, overlap
+from stages.simulate.strict_time import DRAIN, Deferred, Entry, Plan, Row, Time, half_of, is_uniform_row, overlap
 from stages.simulate.timing import Draw, latency
 
 Arr = NDArray[Any]
@@ -230,6 +230,8 @@ class StrictMachine(Machine):
         lanes = mask
         if plan.uniform_out and not plan.uniform and mask is not None:
             lanes = view.um
+        if plan.half >= 0:
+            lanes = half_of(plan.half, mask, view.n)
         for part, key, row, before in zip(plan.parts, plan.writes, rows, old, strict=True):
             entry = Entry(row.copy(), lanes, at, ready, plan.writer, part, plan.dual, plan.pc)
             row[:] = before

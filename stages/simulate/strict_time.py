@@ -24,6 +24,8 @@ DRAIN = 40  # cycles for a stall count of 0
 
 _READS_AT_ISSUE: Final = facts.having("sreg") | {"LDGDEPBAR", "BMOV"}
 
+#: Modifiers of loads of tensor memory that write the lower and the upper half of a warp's threads.
+_HALVES: Final = ("t0_t15", "t16_t31")
 
 _WARPGROUP: Final = facts.having("warpgroup") | {"WARPGROUP"}
 
@@ -154,6 +156,7 @@ class Plan:
         "early",
         "guard",
         "guard_row",
+        "half",
         "inst",
         "late",
         "late_reads",
@@ -216,6 +219,8 @@ class Plan:
             self.variable and inst.op not in _READS_AT_ISSUE and any(r[0] == "U" and r[1] < 256 for r in self.reads)
         )
         self.memory = self.variable and is_memory(inst)
+        # A load of tensor memory may write half of the warp's threads: 0 the lower, 1 the upper, -1 all.
+        self.half = next((n for n, h in enumerate(_HALVES) if any(h in m for m in inst.mods)), -1)
         self.early = [r for r in self.reads if not (r[0] == "U" and r[1] < 256)]
         self.late_reads = [r for r in self.reads if r[0] == "U" and r[1] < 256]
         # The predicate of a generic atomic without a result is known as soon as its address is (measured: the branch
@@ -240,6 +245,12 @@ class Plan:
             least = next((o.value for o in inst.srcs if isinstance(o, Imm)), 0)
             if 0 <= board < 6:
                 self.depbar = (board, least)
+
+
+def half_of(half: int, mask: Arr | None, threads: int) -> Arr:
+    """The threads of a mask in one half of each warp."""
+    lanes = np.tile(np.repeat([half == 0, half == 1], 16), threads // 32)
+    return lanes if mask is None else lanes & mask
 
 
 def overlap(a: Arr | None, b: Arr | None) -> bool:

@@ -77,6 +77,43 @@ def test_strict_mode_misses_waits(name: str, without: str, seen: str) -> None:
     assert decoder.gone and any(seen in x for x in stats.hazards)
 
 
+_HALVES = """.version 9.0
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+.shared .align 4 .b32 at;
+.reg .b32 %a, %t, %r<4>, %s<4>; .reg .b64 %o, %x;
+mov.u32 %t, %tid.x;
+tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [at], 32;
+ld.shared.b32 %a, [at];
+mad.lo.u32 %r0, %t, 100, 0; mad.lo.u32 %r1, %t, 100, 1; mad.lo.u32 %r2, %t, 100, 2; mad.lo.u32 %r3, %t, 100, 3;
+tcgen05.st.sync.aligned.16x32bx2.x4.b32 [%a], 8, {%r0, %r1, %r2, %r3};
+tcgen05.wait::st.sync.aligned;
+tcgen05.ld.sync.aligned.16x32bx2.x4.b32 {%s0, %s1, %s2, %s3}, [%a], 8;
+tcgen05.wait::ld.sync.aligned;
+ld.param.u64 %o, [out]; mul.wide.u32 %x, %t, 16; add.u64 %o, %o, %x;
+st.global.v4.b32 [%o], {%s0, %s1, %s2, %s3};
+tcgen05.dealloc.cta_group::1.sync.aligned.b32 %a, 32;
+ret;
+}
+"""
+
+
+@pytest.mark.oracle
+def test_two_loads_of_half_a_warp_under_way() -> None:
+    """Strict mode joins what two loads of tensor memory write to the threads of their halves; ptxas waits for the last
+    alone."""
+    oracle.require("ptxas")
+    got = oracle.compile_ptx(_HALVES, "100a")
+    assert not isinstance(got, oracle.ToolError), got
+    for image in (got.read_bytes(), compile_ptx(_HALVES, "sm_100a", {})):
+        for seed in range(4):
+            out = np.zeros((32, 4), np.uint32)
+            assert not Device(image).launch("k", 1, 32, [out], strict=True, seed=seed).hazards
+            assert out.tolist() == [[100 * t + i for i in range(4)] for t in range(32)]
+
+
 _FLAG = """.version 9.0
 .target sm_90a
 .address_size 64
