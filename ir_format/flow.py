@@ -174,9 +174,9 @@ def post_dominators(cfg: Cfg) -> list[int]:
 
 
 class DominatorTree:
-    """The tree of immediate dominators, which answers in constant time who dominates whom: a block's descendants are
-    one range of numbers. ``children``: by position, in reverse postorder; ``order``: reachable positions, each in front
-    of those that it dominates."""
+    """The tree of immediate dominators, which answers in constant time whether one block dominates another: a block's
+    descendants are one range of numbers. ``children``: by position, in reverse postorder; ``order``: reachable
+    positions, each in front of those that it dominates."""
 
     __slots__ = ("_first", "_last", "children", "order")
 

@@ -166,8 +166,8 @@ KnownReads: TypeAlias = tuple[tuple[Operand, ...], tuple[Operand, ...], Reg | No
 class Inst:
     """One instruction.
 
-    ``uses``/``defs`` are register operands touched beside the encoded ones (call arguments and results, values live out
-    at RET; block references of BRX). ``line`` is the PTX line (1-based; 0 = none), ``loc`` an index into
+    ``uses``/``defs`` are register operands touched besides the encoded ones (call arguments and results, values live
+    out at RET; block references of BRX). ``line`` is the PTX line (1-based; 0 = none), ``loc`` an index into
     ``Function.locs`` (source position; -1 = none). ``attrs`` holds rare facts by name (ints, strings or tuples of
     them): see docs/stream.md. ``known_reads`` belongs to :func:`ir_format.flow.read_regs`: what it saw last and
     the registers in that. Code that replaces an operand need not care.

@@ -1,6 +1,6 @@
 """The releases of ptxas that orias stands in for: which PTX versions each takes, and what callers read off `-V`.
 
-Measured on ptxas 13.0.88 and 13.5.37. What differs between them beside this table is listed in docs/front-end.md.
+Measured on ptxas 13.0.88 and 13.5.37. Their other differences are listed in docs/front-end.md.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ir_format.record import NamedTuple
 
 
 class Release(NamedTuple):
-    """``newest``: the last PTX version, as (major, minor). ``build``: what `-V` prints behind the name. ``api``: values
+    """``newest``: the last PTX version, as (major, minor). ``build``: what `-V` prints after the name. ``api``: values
     of --cuda-api-version."""
 
     name: str

@@ -78,7 +78,7 @@ PT_NUMBER: Final = 7
 B_COUNT: Final = 16  # B0..B15
 BARRIER_COUNT: Final = 16
 SCOREBOARDS: Final = 6
-REG_RESERVED: Final = 2  # counted in REGCOUNT beside the highest register + 1
+REG_RESERVED: Final = 2  # counted in REGCOUNT in addition to the highest register + 1
 REG_FLOOR: Final = 24  # -maxrregcount and .maxnreg are raised to this
 REG_CEILING: Final = 255  # REGCOUNT may be this much: R0..R252
 ABI_CALL_FLOOR: Final = 24  # REGCOUNT of a kernel that makes an ABI call
@@ -118,12 +118,12 @@ class Target(Record, frozen=True):
     branch_low8: bool  # pc-relative field: 8 low bits at 16-23 and the rest at 34 up (else 48 bits at 34)
     kernel_prologue_bmov: bool  # sm_87: ptxas starts kernels with a BMOV sequence (SW_WAR 2); what it cures is unknown
     # ELF stage
-    exec_rel: bool  # .rel for zero addends beside .rela, and .nv.rel.action; also the section order of before sm_90
+    exec_rel: bool  # .rel for zero addends besides .rela, and .nv.rel.action; also the section order of before sm_90
     compat: bool  # .nv.compat section
     sw_war: int  # EIATTR SW_WAR payload, ABSENT = no record
     sw2861232: bool  # EIATTR SW2861232_WAR record
     reserved_smem_war: (
-        int  # bytes of reserved shared memory behind offset0 that every kernel of sm_110 declares used; 0 elsewhere
+        int  # bytes of reserved shared memory after offset0 that every kernel of sm_110 declares used; 0 elsewhere
     )
     reserved_smem_offset0: int  # value of .nv.reservedSmem.offset0, ABSENT = no such symbol
     vrc_record: bool  # EIATTR VRC_CTA_INIT_COUNT

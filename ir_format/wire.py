@@ -223,7 +223,7 @@ def inst_to_wire(i: Inst) -> Wire:
 
 
 def _insts_from_wire(raw: Wire, ops: _Operands, heads: _Heads, ctls: _Ctls, out: list[Inst]) -> None:
-    """Check and append instructions; where it fails, ``out`` holds those in front."""
+    """Check and append instructions; where it fails, ``out`` holds those before."""
     get = ops.__getitem__
     add = out.append
     for rec in raw:

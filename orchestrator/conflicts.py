@@ -32,7 +32,7 @@ class UsageError(Exception):
         )
 
 
-#: --Ofast-compile: level -> the -O levels beside which it can't stand, in ptxas's words; the level it stands for.
+#: --Ofast-compile: level -> the -O levels that it can't be combined with, in ptxas's words; the level that it means.
 FAST: Final = {"max": ("1,2,3", 0), "mid": ("0,2,3", 1), "min": ("0,2,3", 1)}
 _BEATEN_BY_G: Final = (
     ("generate-line-info", "--device-debug and --generate-line-info", "--generate-line-info"),

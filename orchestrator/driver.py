@@ -547,7 +547,7 @@ class Run:
 
 
 def _executable(name: str) -> list[str]:
-    """The command that runs a stage's executable: beside this Python if installed there, else as a module. Nothing is
+    """The command that runs a stage's executable: next to this Python if installed there, else as a module. Nothing is
     imported from the current folder."""
     path = os.path.join(os.path.dirname(sys.executable), f"orias-{name}")
     if os.access(path, os.X_OK):

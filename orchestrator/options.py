@@ -21,7 +21,7 @@ from orchestrator.conflicts import FAST, UsageError, settle
 
 
 class Option(NamedTuple):
-    """``kind``: flag, str, int, bool (true|false), list (comma list), level (-O), maybe (a value only behind `=`).
+    """``kind``: flag, str, int, bool (true|false), list (comma list), level (-O), maybe (a value only after `=`).
     ``effect``: ``use`` (acts here), ``ok`` (asks for what orias does anyway, or for what
     changes no code of ptxas's that was seen), ``none`` (changes ptxas's code and not ours: said once), ``refuse`` (not
     supported yet: refused by name).
@@ -282,7 +282,7 @@ class CommandLine(Record):
 
 
 def number(text: str) -> int:
-    """A number as ptxas reads it: C's base prefixes, a sign, blanks in front; 32 bits. Raises UsageError."""
+    """A number as ptxas reads it: C's base prefixes, a sign, blanks before; 32 bits. Raises UsageError."""
     n = _c_number(text)
     if n is None:
         raise UsageError(f"'{text}': expected a number")
@@ -375,7 +375,7 @@ def release_of(cl: CommandLine) -> Release:
 def _of_release(cl: CommandLine) -> None:
     """What the release does not have is unknown to it; raises UsageError."""
     release = release_of(cl)
-    for opt in OPTIONS:  # an options file may choose the release behind them
+    for opt in OPTIONS:  # an options file may choose the release after them
         if opt.since and opt.long in cl.values and float(opt.since) > float(release.name):
             raise UsageError(f"Unknown option '-{opt.long}'")
     arch = cl.values.get("gpu-name", "sm_75")

@@ -21,7 +21,7 @@ from stages.plumbing import files
 
 Body = Callable[[BinaryIO, BinaryIO], int]
 READ = 1 << 16
-MARK, END = b"\0orias at ", b"\0"  # stand before and behind a note on standard error
+MARK, END = b"\0orias at ", b"\0"  # stand before and after a note on standard error
 
 
 def note(text: str) -> None:

@@ -1,4 +1,4 @@
-"""One line for a person who waits: kernels done, the stage at work, the time left. It is shown on a terminal alone,
+"""The progress line: kernels done, the stage at work, the time left. It is shown only on a terminal,
 once a compile has taken two seconds, and is gone when something else is printed."""
 
 from __future__ import annotations

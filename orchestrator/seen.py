@@ -1,4 +1,4 @@
-"""What people ask to see of a compile beside its output: times by stage and pass, a trace, statistics as JSON, remarks,
+"""Information about a compile besides its output: times by stage and pass, a trace, statistics as JSON, remarks,
 the page of a kernel. Imported only where something of it was asked for."""
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Sum:
 
 
 def sums(seen: Sequence[Seen]) -> list[Sum]:
-    """By stage in the order of the chain, the stage itself in front of its passes."""
+    """By stage in the order of the chain, the stage itself before its passes."""
     found: dict[tuple[str, str], Sum] = {}
     for unit in seen:
         for row in unit.passes:

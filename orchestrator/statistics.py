@@ -36,7 +36,7 @@ def lines(words: frozenset[str], phases: Sequence[tuple[str, float]], seconds: f
 
 def table(parts: Sequence[Sum]) -> list[str]:
     """A row for each stage and below it its passes: over all kernels, time, KiB by which the process grew, rewrites,
-    instructions before and behind it."""
+    instructions before and after it."""
     out = [f"{'stage and pass':26} {'time':>12} {'memory':>10} {'rewrites':>9}  instructions"]
     for s in parts:
         name = f"  {s.name}" if s.name else s.stage

@@ -92,7 +92,7 @@ def extended(
     after: str,
     nested: Sequence[dict[str, Any]] = (),
 ) -> str:
-    """The trace with our events behind the others; ``spans``: name, begin and duration in seconds. ``after``: the event
+    """The trace with our events after the others; ``spans``: name, begin and duration in seconds. ``after``: the event
     whose process, thread and end ours take over. ``nested``: events of kernels, from the beginning of ours."""
     import json  # seldom wanted: every compilation loads this module
 

@@ -209,7 +209,7 @@ def _image(cubin: Image) -> bytes:
 
 
 def disassemble(cubin: Image, *, hex: bool = False, exact: bool = False) -> str:
-    """The listing of a cubin, of orias or another compiler, as `nvdisasm -c` prints it. ``hex``: the words beside the
+    """The listing of a cubin, of orias or another compiler, as `nvdisasm -c` prints it. ``hex``: the words next to the
     text; ``exact``: notes with what the text leaves out and the control word. Raises OriasError for what is no
     cubin."""
     from stages.disasm.cubin import read_cubin
@@ -243,7 +243,7 @@ def run(
 
 def check(cubin: Image) -> Verdict:
     """Let the judges look at a cubin: each stall and scoreboard wait over all paths, where threads meet again, and the
-    records beside the code. Raises OriasError for what is no cubin."""
+    records as well as the code. Raises OriasError for input that is no cubin."""
     from stages.check.command import judge
 
     with _turn:

@@ -1,4 +1,4 @@
-"""In a checkout: `orias.stages`, `orias.ir_format` and `orias.orchestrator` are the folders beside this one.
+"""In a checkout: `orias.stages`, `orias.ir_format` and `orias.orchestrator` are the folders next to this one.
 
 A name such as `orias.stages.elf` leads to the module `stages.elf` itself, not to a second copy of it, so that classes
 are the same under both names. An installation has the folders inside this package, and not this file.
@@ -23,7 +23,7 @@ class _Lead:
     """A finder and loader. It has no base class: those of `importlib.abc` would import thirty modules."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
-        """The spec of a name behind `orias.`; None where it is nothing of the checkout."""
+        """The spec of a name after `orias.`; None where it is nothing of the checkout."""
         if not fullname.startswith(_PREFIX) or fullname.split(".")[1] not in FOLDERS:
             return None
         own = fullname.removeprefix(_PREFIX)

@@ -342,7 +342,7 @@ class Hazards:
         return found
 
     def longest(self, what: str, file: str, earlier: str) -> int:
-        """The largest distance that any later instruction keeps from a result (``what`` w; ``@`` behind its column:
+        """The largest distance that any later instruction keeps from a result (``what`` w; ``@`` after its column:
         guarded) or from a reader (r)."""
         name = earlier.rstrip("@")
         most = 1

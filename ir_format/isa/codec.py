@@ -191,7 +191,8 @@ class SplitRegCodec(RegCodec):
 
 
 class ImmCodec(Codec):
-    """An immediate. ``style``: see :mod:`ir_format.isa.numbers`. ``scale``: the field counts units of so many bytes."""
+    """An immediate. ``style``: see :mod:`ir_format.isa.numbers`. ``scale``: the field counts units of this many
+    bytes."""
 
     __slots__ = ("bits", "limit", "negbit", "one", "size", "style")
 

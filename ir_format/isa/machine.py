@@ -366,7 +366,7 @@ class Target:
         """The instruction as nvdisasm prints it, without semicolon. Raises CompileError where no form takes it.
 
         ``instead``: texts of some operands by their index in dsts and srcs together (labels, relocated symbols).
-        ``exact``: with notes behind it (:mod:`ir_format.isa.exact`), so that :meth:`parse` gives this very instruction
+        ``exact``: with notes after it (:mod:`ir_format.isa.exact`), so that :meth:`parse` gives this very instruction
         back.
         """
         if plan is None:
@@ -446,7 +446,7 @@ def _fill(slots: list[Slot], kinds: list[frozenset[str]], given: tuple[Operand, 
         return given if all([o[0] in k for o, k in zip(given, kinds)]) else None
     out: list[Operand] = []
     missing = len(slots) - len(given)
-    later = sum([not slot.shown for slot in slots])  # hidden slots behind the one at hand
+    later = sum([not slot.shown for slot in slots])  # hidden slots after the one at hand
     i = 0
     for slot, takes in zip(slots, kinds):
         default = slot.default

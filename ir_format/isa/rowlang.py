@@ -225,7 +225,7 @@ def parse_slot(text: str, layout: str) -> SlotSpec:
 
 
 def parse_enum(items: str) -> Enum:
-    """``A B:2 _ ?``: names with an optional width in words behind a colon; ``N=A`` goes on at value N; ``*=SR`` names
+    """``A B:2 _ ?``: names with an optional width in words after a colon; ``N=A`` continues at value N; ``*=SR`` names
     the gaps SRn."""
     names: list[str | None] = []
     width: list[int] = []

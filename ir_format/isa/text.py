@@ -41,7 +41,7 @@ _MEM = re.compile(r"(?:desc\[(?P<desc>[^\]]*)\])?(?:\[(?P<inner>[^\]]*)\])?$")
 def parse(target: Target, text: str, pc: int = 0) -> Inst:
     """The instruction, its operands as decode gives them (branch targets as ``Imm`` with the absolute byte address).
 
-    Notes behind the text (:mod:`ir_format.isa.exact`) are read too. Raises CompileError.
+    Notes after the text (:mod:`ir_format.isa.exact`) are read too. Raises CompileError.
     """
     text, notes = split_notes(text)
     m = _HEAD.match(text)

@@ -30,7 +30,7 @@ FENCES: Final = facts.having("fence")
 
 def fences(inst: Inst) -> bool:
     """Whether no memory access may move over the instruction: :data:`FENCES`, and instructions with ``attrs["fence"]``
-    (the NOP after an acquire, or in place of a barrier of a converged warp)."""
+    (the NOP after an acquire, or instead of a barrier of a converged warp)."""
     return inst.op in FENCES or (inst.attrs is not None and "fence" in inst.attrs)
 
 
@@ -44,7 +44,7 @@ _STRONG: Final = ("STRONG", "MMIO")
 
 def ordered(inst: Inst) -> bool:
     """Whether an access is volatile or atomic: such accesses are neither merged nor reordered. Accesses to shared
-    memory have ``attrs["strong"]`` in place of a field."""
+    memory have ``attrs["strong"]`` instead of a field."""
     return any(m.startswith(_STRONG) for m in inst.mods) or (inst.attrs is not None and "strong" in inst.attrs)
 
 
@@ -122,8 +122,9 @@ class ReadyList:
 
 
 def as_allowed(order: list[int], allow: Callable[[], bool]) -> list[int]:
-    """An order as far as --limit allows it: each node that comes in front of one that stood before it is a rewrite.
-    What is left behind the last one keeps its order, which breaks no dependence: all that it depends on is in front."""
+    """An order as far as --limit allows it: each node that now precedes one that preceded it is a rewrite.
+    The nodes after the last rewrite keep their order, which breaks no dependence: all that they depend on comes
+    earlier."""
     placed = bytearray(len(order))
     first = 0  # of the nodes that are not placed
     for at, node in enumerate(order):

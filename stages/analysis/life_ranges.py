@@ -1,7 +1,7 @@
-"""Which registers are alive at each instruction of machine code: the life ranges that a listing or a chart shows.
+"""Which registers are live at each instruction of machine code: the live ranges that a listing or a chart shows.
 
-Works on decoded instructions, of any compiler: blocks are parted at branch targets and behind branches. R1 counts as
-alive to the end, as the stack pointer of whoever called.
+Works on decoded instructions, of any compiler: blocks are split at branch targets and after branches. R1 counts as
+live to the end, as the caller's stack pointer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _STACK: Final = 1 << 1
 
 
 class Life(NamedTuple):
-    """Bit sets of registers at one instruction: what it reads, what it writes, what is alive behind it."""
+    """Bit sets of registers at one instruction: what it reads, what it writes, what is live after it."""
 
     reads: int
     writes: int
@@ -37,7 +37,7 @@ class Life(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A basic block: from its first instruction to behind its last, and (following block, taken?) of each way out."""
+    """A basic block: from its first instruction to after its last, and (following block, taken?) of each way out."""
 
     first: int
     end: int
@@ -84,7 +84,7 @@ def life_ranges(
     insts: Sequence[Inst | None], blocks: Sequence[Piece], calls: Mapping[int, int] | None = None
 ) -> list[Life]:
     """The registers at each instruction. ``calls``: a CALL -> the first instruction of the function that it calls, if
-    that is in the same code: it reads what is alive there, and writes what that function writes."""
+    that is in the same code: it reads what is live there, and writes what that function writes."""
     reads = [0 if i is None else _mask(read_regs(i)) for i in insts]
     writes = [0 if i is None else _mask(written_regs(i)) for i in insts]
     live_in = [_STACK] * len(blocks)
@@ -141,7 +141,7 @@ def _callees(
 
 
 def _begin(out: list[Life], blocks: Sequence[Piece], insts: Sequence[Inst | None]) -> None:
-    """R1 is not alive before its first write."""
+    """R1 is not live before its first write."""
     for n in range(blocks[0].first, blocks[0].end):
         life = out[n]
         if life.writes & _STACK or life.reads & _STACK:

@@ -29,7 +29,7 @@ class Row(NamedTuple):
 
 
 def leb(data: bytes, at: int, signed: bool) -> tuple[int, int]:
-    """A LEB128 number, and the place behind it."""
+    """A LEB128 number, and the place after it."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -85,7 +85,7 @@ def _texts(data: bytes, at: int) -> tuple[list[str], int]:
 
 
 def _unit(data: bytes, at: int, start_at: Callable[[int], int | None], rows: list[Row]) -> int:
-    """One unit; returns the place behind it."""
+    """One unit; returns the place after it."""
     length: int
     length, _, header = struct.unpack_from("<IHI", data, at)
     end = min(at + 4 + length, len(data))

@@ -257,7 +257,7 @@ def _write(request: Request, chain: Chain, guilt: Guilt, lines: list[str], numbe
 
 
 def _vendor(source: Source, request: Request, program: Path, say: Callable[[str], object]) -> int:
-    """Judge another compiler in place of ours."""
+    """Judge another compiler instead of ours."""
     from stages.bisect.vendor import Vendor, find, folder, report
 
     if source.saved:

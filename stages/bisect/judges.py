@@ -76,7 +76,7 @@ class CubinJudge(Judge):
 
 
 class Command(CubinJudge):
-    """A shell command that gets a cubin's path in place of `{}` or at its end. Exit code 0: right, 125: cannot tell;
+    """A shell command that gets a cubin's path instead of `{}` or at its end. Exit code 0: right, 125: cannot tell;
     others, signals and does not end within ``seconds``: wrong."""
 
     name = "the test command"

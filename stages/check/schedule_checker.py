@@ -143,7 +143,7 @@ class _Walk:
             )  # no registers known; its control word counts
         guard = item.inst.guard
         if guard is not None and guard.num == ZERO and guard.flags & INV:
-            return Node(item, item.inst, Access())  # never runs (@!PT LDS RZ in front of LDGSTS and UTMALDG)
+            return Node(item, item.inst, Access())  # never runs (@!PT LDS RZ before LDGSTS and UTMALDG)
         try:
             return Node(item, item.inst, self.h.access(item.inst))
         except (CompileError, KeyError) as error:

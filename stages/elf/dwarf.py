@@ -35,7 +35,7 @@ class _Names(Record):
 
 
 def _place_of(code: Code, line: int) -> int:
-    """Offset of the first instruction that a PTX line behind ``line`` gave (0 where only the prologue stands before
+    """Offset of the first instruction that a PTX line after ``line`` gave (0 where only the prologue stands before
     it), the end without one."""
     first = code.lines[0][1] if code.lines else 0
     prologue = True
@@ -106,7 +106,7 @@ def _apply(section: DebugSection, fixup: AttrValue, names: dict[str, tuple[str, 
         case (int(at), int(size), str(symbol), int(addend), str(minus)) if (
             0 <= at <= len(section.data) - size and 0 < size <= 8
         ):
-            base, value = names.get(symbol, ("", 0))  # code that is gone is at 0, as what nobody finds
+            base, value = names.get(symbol, ("", 0))  # removed code is at 0, where nothing finds it
             value += addend
             if minus:
                 value -= names.get(minus, ("", 0))[1]

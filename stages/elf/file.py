@@ -20,7 +20,7 @@ class Layout(Record):
     shoff: int
 
     def pack(self, header: bytes) -> bytearray:
-        """The file up to the end of its section headers, behind the file header given."""
+        """The file up to the end of its section headers, after the file header given."""
         out = bytearray(header)
         for s in self.sections:
             if s.type != SHT_NOBITS:

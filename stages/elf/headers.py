@@ -2,7 +2,7 @@
 numbers, and the relocations of these.
 
 Measured on ptxas 13.0: a `.texref` and its like at module scope are undefined global symbols of a type of their own;
-each kernel that uses one has a word for it behind its parameters, relocated by section `.rel[a].nv.constant0.K`, the
+each kernel that uses one has a word for it after its parameters, relocated by section `.rel[a].nv.constant0.K`, the
 last word first.
 """
 

@@ -63,7 +63,7 @@ class Kernel(Record):
 
     @property
     def static_shared(self) -> int:
-        """Bytes of static shared memory as the driver must know them: dynamic memory begins behind, at its own
+        """Bytes of static shared memory as the driver must know them: dynamic memory begins after, at its own
         alignment (measured)."""
         return align_up(self.shared, self.dynamic or 1)
 

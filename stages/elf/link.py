@@ -109,7 +109,7 @@ class Linker:
         self.dwarf = debug_sections(module, self.kernels[::-1], names) if header.options.get("device-debug") else []
         self.created: dict[str, int] = {}  # sections of variables and shared memory: name -> order of creation
         self.table = SymbolTable()
-        # Bytes of the allocator of tensor memory behind offset0 in reserved shared memory.
+        # Bytes of the allocator of tensor memory after offset0 in reserved shared memory.
         self.partition = PARTITION_SIZE if any(attrs.number(k.unit, "tcgen05_alloc", 0, 3) for k in self.kernels) else 0
         self.capped = False
         self.named: set[str] = set()  # of what `header_symbols` lists
@@ -182,7 +182,7 @@ class Linker:
             self._partition_symbol()
 
     def _variable_symbols(self) -> None:
-        pending = self.target.reserved_smem_war  # a weak symbol of its own: behind those of the program
+        pending = self.target.reserved_smem_war  # a weak symbol of its own: after those of the program
         for v in self.variables.order:
             if pending and BINDING[v.linkage] == LOCAL:
                 self._war_symbol()
@@ -434,7 +434,7 @@ class Linker:
         return struct.pack(f"<{len(row)}I", *row)
 
     def _own_constants(self, bank2: bool, params: bool) -> list[Section]:
-        """Banks 2 and 0 of each kernel: before the code, but bank 0 behind all memory from sm_90 on."""
+        """Banks 2 and 0 of each kernel: before the code, but bank 0 after all memory from sm_90 on."""
         out: list[Section] = []
         for k in self.kernels:
             text = f".text.{k.name}"

@@ -1,4 +1,4 @@
-"""The two notes: what the driver and the tools read about who made the file, and for which virtual SM."""
+"""The two notes: what the driver and the tools read about the tool that made the file, and its virtual SM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of functions in an object: each behind those that it calls (measured on ptxas 13.0.88)."""
+"""The order of functions in an object: each after those that it calls (measured on ptxas 13.0.88)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from ir_format.model import Unit
 
 
 def object_order(units: list[Unit]) -> list[Unit]:
-    """``units`` stand as declared. Kernels come last first, then functions last first, each behind the functions that
-    it calls, the last called first."""
+    """``units`` are in order of declaration. Kernels come last first, then functions last first, each after the
+    functions that it calls, the last called first."""
     named = {u.name: u for u in units}
     calls = {
         u.name: [r.symbol for c in u.code for r in c.relocs if r.kind == "call_abs" and r.symbol in named]

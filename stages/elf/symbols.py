@@ -1,4 +1,4 @@
-"""The symbol table: who comes where.
+"""The symbol table and its order.
 
 Measured order: the null symbol; everything of LOCAL or WEAK binding in order of creation; everything GLOBAL in order of
 creation; on sm_90+ the section symbols of the parameter banks come last although they are LOCAL. ``sh_info`` is one
@@ -59,7 +59,7 @@ class SymbolTable:
         (self.high if symbol.bind == GLOBAL else self.low).append(symbol)
 
     def section(self, name: str, last: bool = False) -> None:
-        """Append the section symbol of ``name``; ``last``: behind all others."""
+        """Append the section symbol of ``name``; ``last``: after all others."""
         (self.tail if last else self.low).append(Symbol(name, LOCAL, SECTION, name))
 
     def freeze(self) -> None:

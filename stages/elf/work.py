@@ -1,4 +1,4 @@
-"""What `orias-elf` does, whoever has read its command line."""
+"""The work of `orias-elf`, for any reader of its command line."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Filler:
         self.rng = rng
 
     def bytes(self, count: int) -> Arr:
-        """So many bytes."""
+        """This many bytes."""
         kind = self.seed % 8
         if kind == 1:
             return self.rng.integers(0x38, 0x40, count, dtype=np.uint8)

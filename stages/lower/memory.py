@@ -133,7 +133,7 @@ def wide_address(b: Builder, base: Reg | Imm, offset: int) -> Mem:
 
 
 def with_policy(b: Builder, at: Mem, x: ptx.Operand) -> Mem:
-    """The address with a cache policy (64 bits) in place of the descriptor, as in ptxas's code (measured)."""
+    """The address with a cache policy (64 bits) instead of the descriptor, as in ptxas's code (measured)."""
     policy = b.in_reg(b.src(x, "b64"), 2)
     u = b.ur(2)
     for i in range(2):

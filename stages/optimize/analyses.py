@@ -1,4 +1,4 @@
-"""What passes know of a function: computed when it is asked for, kept until a pass changes what it rests on."""
+"""Typed analyses of a function: computed on demand, and kept until a pass changes what they depend on."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Analyses:
 
     @property
     def room(self) -> int:
-        """Values alive up to which a function fits into its registers."""
+        """Live values up to which a function fits into its registers."""
         return self.register_limit - SHORT
 
     @property

@@ -1,5 +1,5 @@
-"""Running the passes: each says what it works on and what it keeps; the form it needs and the analyses it asks for are
-made for it."""
+"""The pass manager: each pass declares what it works on and what it keeps; the manager provides the form and the
+analyses that it needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stages.plumbing.runner import Context, Pass
 class FunctionPass(Record, frozen=True):
     """A pass over one function. ``run`` returns False if it changed nothing. ``ssa``: whether it works on SSA form
     (:mod:`stages.optimize.ssa`) or on registers; None for a pass that looks at either and leaves SSA form itself where
-    it finds something to do. ``keeps``: analyses that are right behind it although it changed something."""
+    it finds something to do. ``keeps``: analyses that are right after it although it changed something."""
 
     name: str
     run: Callable[[Function, Analyses], object]
@@ -82,7 +82,7 @@ def finish(unit: Unit, ctx: Context) -> None:
 
 
 class Order(Record, frozen=True):
-    """Every pass named ``before`` stands in front of the first named ``after``: ``why``."""
+    """Every pass named ``before`` stands before the first named ``after``: ``why``."""
 
     before: str
     after: str

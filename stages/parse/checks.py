@@ -112,7 +112,7 @@ def sparse(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> l
     return [f"Argument 6 of instruction 'Sparse mma': value '{value}' out of range, expected to be in range [0..3]"]
 
 
-#: Places of a scale's bytes that a `scale_vec` of so many of them may name.
+#: Places of a scale's bytes that a `scale_vec` of this many of them may name.
 _BYTES: Final = {"1X": (0, 1, 2, 3), "2X": (0, 2), "4X": (0,)}
 
 

@@ -158,7 +158,7 @@ def registers(s: Scanner, fs: FunctionState | None, scope: Scope) -> None:
 
 
 def _count(s: Scanner) -> int:
-    """`<count>` behind the name of a family."""
+    """`<count>` after the name of a family."""
     s.next()
     if s.kind != "int":
         s.syntax_error()

@@ -61,7 +61,7 @@ class Notes:
             self.errors += 1
 
     def error(self, message: str, line: int) -> None:
-        """Records an error; parsing goes on."""
+        """Records an error; parsing continues."""
         self.add("error", message, line)
 
     def warning(self, message: str, line: int) -> None:

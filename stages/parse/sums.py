@@ -35,7 +35,7 @@ def is_sum(s: Scanner, kind: str, text: str) -> bool:
 
 
 def offset(s: Scanner) -> int:
-    """`+ constant` behind a register."""
+    """`+ constant` after a register."""
     line = s.line
     s.next()
     value = expr.expression(s).number
@@ -57,7 +57,7 @@ class Sums:
         self.line = line
 
     def settle(self, index: int, typed: Typed, added: int) -> Typed:
-        """The operand in place of a sum: what was read, and what is added to it."""
+        """The operand that replaces a sum: what was read, and what is added to it."""
         value, kind = typed
         notes = self.matcher.notes
         name = self.opcode.name

@@ -1,7 +1,7 @@
 """Vector operands `{a, b, ...}`: what type stands for all elements, and what elements do not go together.
 
 Measured with ptxas 13.0 over all pairs of element kinds. Elements of one type give that type, elements of one size the
-untyped `bN`; a constant takes the size of a register beside it. Kinds are the strings described in
+untyped `bN`; a constant takes the size of a register next to it. Kinds are the strings described in
 `stages.parse.symbols`.
 """
 

@@ -1,4 +1,4 @@
-"""What `orias-parse` does, whoever has read its command line."""
+"""The work of `orias-parse`, for any reader of its command line."""
 
 from __future__ import annotations
 

@@ -44,5 +44,5 @@ class Application(typer.Typer):
 
 
 def new_app() -> Application:
-    """An empty application with `-h` beside `--help`."""
+    """An empty application with `-h` as well as `--help`."""
     return Application(pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]})

@@ -58,7 +58,7 @@ class Remark(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """The unit's text behind a pass; ``name`` is '' behind a whole stage."""
+    """The unit's text after a pass; ``name`` is '' after a whole stage."""
 
     stage: str
     name: str

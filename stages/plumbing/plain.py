@@ -51,7 +51,7 @@ def read(
             out.flags.add(word)
             continue
         name, eq, value = word.partition("=")
-        if not word.startswith("--"):  # -O3 and -O 3; what is behind a short name is its value, '=' too
+        if not word.startswith("--"):  # -O3 and -O 3; what is after a short name is its value, '=' too
             name, value = word[:2], word[2:]
             eq = value
         if name not in options:

@@ -42,7 +42,7 @@ def with_added(stage: Stage, passes: Sequence[Pass], added: Sequence[str]) -> li
 
 
 def _at_level(stage: Stage, run: Callable[[Unit, Context], object]) -> Callable[[Unit, Context], object]:
-    """The pass, behind what brings the unit to the level as it is documented: a stage may have a form of its own
+    """The pass, after what brings the unit to the level as it is documented: a stage may have a form of its own
     between its passes."""
     if stage.finish is None:
         return run

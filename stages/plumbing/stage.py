@@ -1,4 +1,4 @@
-"""What a stage between `parse` and `elf` is: its passes, its flags, and what its passes see beside the unit."""
+"""A stage between `parse` and `elf`: its passes, its flags, and what its passes see besides the unit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Pass(Record, frozen=True):
 class Flags(Record):
     """The flags of a stage. ``only`` and ``skip`` hold pass names; ``limit`` is the number of rewrites that may be
     applied to each unit (None: all), or to ``limit_unit`` alone. No pass runs up to ``start_after``. ``upto``: a pass
-    and how many rewrites it may apply to a unit; none runs behind it. ``added``: the user's passes
+    and how many rewrites it may apply to a unit; none runs after it. ``added``: the user's passes
     (:mod:`stages.plumbing.plugins`)."""
 
     stop_after: str = ""
@@ -44,7 +44,7 @@ class Flags(Record):
 
 
 class Context(Record):
-    """What a pass can see beside its unit. ``module`` is the module record of the level that the stage reads.
+    """What a pass can see besides its unit. ``module`` is the module record of the level that the stage reads.
     ``rewrites`` counts those of the unit at hand, ``earlier`` those of the units before it. ``kept``
     holds results that one pass leaves for the next (:mod:`stages.optimize.manager`,
     :mod:`stages.schedule.schedule_unit`). ``remarks``: a list where somebody asked for remarks."""

@@ -88,7 +88,8 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
     instructions that vanished."""
     _check(func)
     number = {id(inst): i for i, inst in enumerate(i for b in func.blocks for i in b.insts)}
-    originals = [inst for b in func.blocks for inst in b.insts]  # keeps them alive: identities stay unique
+    # keeps the objects alive, so that identities stay unique
+    originals = [inst for b in func.blocks for inst in b.insts]
     split_parallel(func)
     state = spill.SpillState()
     if job.naive:

@@ -193,7 +193,7 @@ class _Walk:
                     n = inst.srcs[1]
                     assert isinstance(n, Imm)
                     if self.drained and inst.attrs:
-                        self.added -= 1  # the program's wait comes behind our own (measured: ptxas has one)
+                        self.added -= 1  # the program's wait comes after our own (measured: ptxas has one)
                         continue
                     self._wait(n.value)
                     self.drained = not inst.attrs

@@ -3,8 +3,8 @@
 IMAD computes a copy (``RZ * RZ + s``), a sum of two registers (``a * 1 + b``) and a shift to the left (``a * 2**n +
 RZ``) with the latency of MOV, IADD3 and SHF, and in a pipe of its own (classes ``alu`` and ``fma`` of
 :mod:`ir_format.hazards.classes`). ptxas spreads such instructions over both (measured on sm_75 to sm_100: a ChaCha
-block has 46 IMAD.IADD and 16 IMAD.MOV beside 64 instructions that only the ALU can do); shifts by a constant it always
-multiplies, on sm_120 too, where the pipes are one.
+block has 46 IMAD.IADD and 16 IMAD.MOV with 64 instructions that only the ALU can execute); shifts by a constant it
+always multiplies, on sm_120 too, where the pipes are one.
 
 Pre: physical registers. Post: the same values, as many instructions, in the same order. Within a block that keeps the
 ALU busier than the multiplier, candidates are replaced at even distances until both are as busy.

@@ -31,7 +31,7 @@ _MOST: Final = 32
 BOUNDARIES: Final = facts.having("boundary")
 #: Estimated cycles until an instruction has read its sources.
 _READ: Final = 16
-#: The same until a result that was under way when the block began is there: a load's, by half (guessed).
+#: The same until a result that was in flight when the block began is there: a load's, by half (guessed).
 _INHERITED: Final = 150
 #: The cost of taking a free scoreboard, in cycles of waiting, by the number of scoreboards in use (found by trials).
 _SCARCE: Final = (0, 0, 0, 0, 1, 2, 2)
@@ -131,7 +131,7 @@ class _State:
             self.any |= 1 << rd
 
 
-# Marks beside the register cells of a state.
+# Marks in addition to the register cells of a state.
 _LOAD: Final = 1 << 600  # the scoreboard is in use, whether its instruction writes a register or not
 _SIGNAL: Final = 1 << 601  # memory accesses and barriers wait for it
 _ACQUIRED: Final = 1 << 602  # CCTL waits for it

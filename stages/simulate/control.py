@@ -397,7 +397,7 @@ def _uniform_value(get: Get, bundle: Bundle) -> int:
 
 
 def _take(machine: Machine, bundle: Bundle, some: Arr) -> Bundle:
-    """Split lanes ``some`` (not all) into a bundle of their own; the rest stays in front of the same instruction."""
+    """Split lanes ``some`` (not all) into a bundle of their own; the rest stays before the same instruction."""
     rest = bundle.mask() & ~some
     machine.retire(bundle)
     machine.inherit(machine.spawn(bundle.view.lo, rest, bundle.pc), bundle)

@@ -189,7 +189,7 @@ class Machine:
         return False
 
     def part(self, bundle: Bundle, some: Arr) -> bool:
-        """Lanes ``some`` (not all) and the rest become two groups, both still in front of the instruction."""
+        """Lanes ``some`` (not all) and the rest become two groups, both still before the instruction."""
         rest = bundle.mask() & ~some
         self.retire(bundle)
         for mask in (some, rest):

@@ -135,7 +135,7 @@ def _swizzled(m: Map, base: int, count: int) -> Arr:
 
 
 def _box(b: Build, v: View, m: Map, address: int, lane: int, count: int, what: str) -> tuple[Any, Arr]:
-    """Shared memory, and the numbers of the pieces of a box of so many elements."""
+    """Shared memory, and the numbers of the pieces of a box of this many elements."""
     size = count * m.size
     if size % 16 or address & 127:
         raise Fault(f"a box of {size} bytes at {address:#x}: not a multiple of 16 at a multiple of 128", lane)

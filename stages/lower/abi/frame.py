@@ -34,7 +34,7 @@ _FIRST = ARG_REGS[0]
 DRIVER_STACK = 16
 #: The same for fetches with derivatives: a vector of derivatives, one of offsets, the value to compare with.
 GRADIENT_STACK = 48
-#: Bytes that a lifted call stack takes beside its own: the way up to a multiple of 16, and R1 as it was.
+#: Bytes that a lifted call stack takes besides its own: the way up to a multiple of 16, and R1 as it was.
 LIFT = 32
 
 
@@ -213,7 +213,7 @@ def stack_move(b: Builder, reg: Reg, where: Mem, load: bool) -> None:
 
 
 def _store_result(b: Builder, p: PtxParam, base: Reg, at: int) -> None:
-    """Store a result in the caller's memory: no byte behind its end, and nothing wider than its alignment, which is all
+    """Store a result in the caller's memory: no byte after its end, and nothing wider than its alignment, which is all
     that another compiler's caller keeps (measured)."""
     widest = min(4, p.align)
     left = p.size

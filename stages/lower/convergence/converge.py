@@ -2,7 +2,7 @@
 
 Every meeting point of groups of threads (:class:`stages.lower.convergence.divergence.Groups`) gets the region that
 :mod:`stages.lower.convergence.regions` finds for it. On each edge from the region to its join stands one BSYNC block.
-Where a thread can leave the region to a place from which the join can't be reached, it executes BREAK, so that nobody
+Where a thread can leave the region to a place from which the join can't be reached, it executes BREAK, so that nothing
 waits for it; EXIT does that by itself. Given up are
 
 * regions in which some threads may wait for the whole warp (BAR, WARPSYNC of all threads) while others wait at the join
@@ -89,7 +89,7 @@ def _end_apart(fn: Function) -> None:
 def wait_for_warp(fn: Function, sm: int) -> None:
     """WARPSYNC before instructions that need the whole warp (attrs ``warp``), wherever threads may have parted before.
 
-    BSYNC alone does not promise it: a YIELD lets waiting threads go on. ptxas does the same (measured on sm_90 and
+    BSYNC alone does not promise it: a YIELD lets waiting threads continue. ptxas does the same (measured on sm_90 and
     sm_100). Divergent branches count too, as some have no barrier.
     """
     cfg = build_cfg(fn)
@@ -139,7 +139,7 @@ def wait_for_warp(fn: Function, sm: int) -> None:
 
 
 def _gathers(i: Inst) -> bool:
-    """Whether the whole warp is at one place behind an instruction; a WARPSYNC of some threads says nothing of the
+    """Whether the whole warp is at one place after an instruction; a WARPSYNC of some threads says nothing of the
     others."""
     if i.op != "WARPSYNC":
         return bool(i.attrs and "warp" in i.attrs)
@@ -174,7 +174,8 @@ def _choose(flow: Flow, found: Regions, state: Divergence, exact: frozenset[str]
             joins = {r.join for r in regions}
             for (
                 r
-            ) in regions:  # nobody waits long for threads that end soon, unless they wait for others on their way there
+                # nothing waits long for threads that end soon, unless they wait for others on their way there
+            ) in regions:
                 r.breaks = {(u, v) for u, v in r.leaving if not flow.leaves[v] or v in joins}
             kept = {r.join for r in regions if not r.leaks}
             short = {
@@ -268,7 +269,7 @@ def _crossing(regions: list[Region]) -> list[Region]:
         j: [o for o in joins if o in r.inside] if len(r.inside) > len(joins) else [o for o in r.inside if o in joins]
         for j, r in joins.items()
     }
-    done: dict[int, int] = {}  # 1: on the way, 2: behind
+    done: dict[int, int] = {}  # 1: on the way, 2: after
     for root in joins:
         if root in done:
             continue
@@ -294,7 +295,7 @@ def _crossing(regions: list[Region]) -> list[Region]:
 def _kept_elsewhere(flow: Flow, r: Region, exact: frozenset[str]) -> bool:
     """Whether threads of the region call a function that may save their barrier and give it back as it was, with those
     that left it meanwhile, for whom they would wait for ever. Functions of the unit that follow no convention use other
-    barriers. (ptxas has BREAK in front of the branch, under its predicate, so that nobody is in the call yet:
+    barriers. (ptxas has BREAK before the branch, under its predicate, so that no thread is in the call yet:
     measured.)"""
     return any(i.op == "CALL" and callee(i) not in exact for u in r.inside for i in flow.fn.blocks[u].insts)
 
@@ -331,7 +332,7 @@ def _clashing(flow: Flow, regions: list[Region]) -> list[Region]:
 
 
 class _Rebuild:
-    """Edits the function: every edge gets its chain of inserted blocks, then the layout is made again."""
+    """Edits the function: every edge gets its chain of inserted blocks, then the layout is recomputed."""
 
     def __init__(self, fn: Function, flow: Flow, regions: list[Region], sm: int, spins: set[int]) -> None:
         self.fn = fn
@@ -379,7 +380,7 @@ class _Rebuild:
         self._layout(blocks)
 
     def _node(self, v: int, chain: tuple[tuple[str, int], ...]) -> int:
-        """Id of the first block of a chain in front of position ``v``."""
+        """Id of the first block of a chain before position ``v``."""
         if not chain:
             return self.fn.blocks[v].id
         got = self.nodes.get((v, chain))
@@ -424,7 +425,7 @@ class _Rebuild:
     def _layout(self, blocks: list[Block]) -> None:
         order: list[Block] = []
         for pos, b in enumerate(blocks):
-            # chains in front of a block: longer ones first, so that they fall into one another
+            # chains before a block: longer ones first, so that they fall into one another
             order += sorted(self.before.get(pos, ()), key=lambda n: -self._distance(n, b))
             order.append(b)
         out: list[Block] = []

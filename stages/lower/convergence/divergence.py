@@ -107,7 +107,7 @@ def _ends_thread(b: Block) -> bool:
 
 def _ends_soon(b: Block) -> bool:
     """True for a short block that ends the thread and waits for no other on the way: who waits for its threads waits no
-    longer than that takes (ptxas has no BREAK in front of such blocks either)."""
+    longer than that takes (ptxas has no BREAK before such blocks either)."""
     if not b.insts or len(b.insts) > _SOON or b.insts[-1].op != "EXIT" or is_guarded(b.insts[-1]):
         return False
     return not any(i.op in _WAITING or (i.attrs and "warp" in i.attrs) for i in b.insts)
@@ -129,7 +129,7 @@ class Groups:
         self.regions = regions
         self.careful = False  # whether a loop is asked after those in it
         self.dropped: set[int] = set()
-        self.parting: set[int] = set()  # loops whose threads may leave them, or go on, in different rounds
+        self.parting: set[int] = set()  # loops whose threads may leave them, or continue, in different rounds
         self.thinning: set[int] = (
             set()
         )  # loops that some threads may leave for a dead end, while the others stay together

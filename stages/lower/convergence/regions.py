@@ -6,8 +6,8 @@ loop that the join lies outside of, the edges into the outermost such loop. (ptx
 walk back from the join, so its cost is its own size.
 
 Loops are natural loops. A header with several latches that follow one another (`continue`) heads as many loops, one in
-the other, as in ptxas's code: threads that go round an inner one are waited for behind it. A cycle with several entries
-counts as a loop behind their common dominator; blocks in it that such an edge goes to are *side doors*, and no joins.
+the other, as in ptxas's code: threads that go round an inner one are waited for after it. A cycle with several entries
+counts as a loop after their common dominator; blocks in it that such an edge goes to are *side doors*, and no joins.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Loop:
 
 
 class Region:
-    """One barrier. ``at``: block whose end gets the BSSY, or -1 with ``header``: the loop header in front of which it
+    """One barrier. ``at``: block whose end gets the BSSY, or -1 with ``header``: the loop header before which it
     stands. ``leaving``: edges to where the join is not reached any more; ``leaks``: whether some of them lead to where
     threads live on among others."""
 
@@ -78,7 +78,7 @@ class Regions:
         self.side_doors: set[int] = set()
         self._around: list[list[int]] = [[] for _ in flow.rank]  # per block: its loops, the innermost first
         self._found: dict[int, Region | None] = {}
-        self._exits: list[set[int]] = []  # per loop: the blocks behind it
+        self._exits: list[set[int]] = []  # per loop: the blocks after it
         self._find_loops()
 
     def _find_loops(self) -> None:

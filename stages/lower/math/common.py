@@ -76,7 +76,7 @@ def absolute(x: Val, t: str) -> Val:
 
 
 def signed(b: Builder, x: Val, t: str) -> Val:
-    """An operand of .xorsign, which reads its sign beside ``|x|``: a negative constant can't be folded (ptxas keeps it
+    """An operand of .xorsign, which reads its sign besides ``|x|``: a negative constant can't be folded (ptxas keeps it
     in a register too)."""
     return b.in_reg(x) if type(x) is Imm and x.value & SIGN[t] else x
 

@@ -1,6 +1,6 @@
 """Library functions: the PTX text of :mod:`stages.lower.math.library`, parsed.
 
-No stage imports another, so the parsed functions are kept beside the text, as `ptx` level records in one file.
+No stage imports another, so the parsed functions are kept next to the text, as `ptx` level records in one file.
 `python -m tests.math.parsed_library` makes this file, and a test compares it with the text.
 """
 

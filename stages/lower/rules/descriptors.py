@@ -16,7 +16,7 @@ from stages.lower.builder import Builder
 from stages.lower.headers import handle, separate
 from stages.lower.spaces import descriptor
 
-#: kind -> name of the size of an entry, and how far its table's address stands behind the first one's.
+#: kind -> name of the size of an entry, and the distance of its table's address from the first one's.
 _UNIFIED: Final = (".nv.unified.texrefDescSize", 0)
 _TEXTURE: Final = (".nv.independent.texrefDescSize", 0)
 _SAMPLER: Final = (".nv.independent.samplerrefDescSize", 8)

@@ -67,7 +67,7 @@ def access_op(b: Builder, inst: PtxInst, space: str, size: int, signed: bool, lo
 
 
 def _hinted(b: Builder, inst: PtxInst, at: Mem, extra: tuple[ptx.Operand, ...]) -> Mem:
-    """The address with a cache policy in place of the descriptor, where one is given."""
+    """The address with a cache policy instead of the descriptor, where one is given."""
     return with_policy(b, at, extra[0]) if inst.has("L2::cache_hint") and extra else at
 
 
@@ -429,7 +429,7 @@ def cvt(b: Builder, inst: PtxInst) -> None:
 
 
 def cvt_pack(b: Builder, inst: PtxInst) -> None:
-    """cvt.pack.sat.ctype.s32[.b32]: clamp two values, pack them low; the third operand moves up behind them."""
+    """cvt.pack.sat.ctype.s32[.b32]: clamp two values, pack them low; the third operand moves up after them."""
     t = inst.types[0]
     if t in ("s2", "u2", "s4", "u4") and inst.has("sat") and inst.types[1] == "s32" and len(inst.operands) == 4:
         _pack_few(b, inst, t)

@@ -55,7 +55,7 @@ def _place(b: Builder, inst: PtxInst, bracket: ptx.Operand) -> tuple[str, Mem, H
 
 
 def _with_header(b: Builder, header: Header, text: str, dsts: tuple[Reg, ...], srcs: tuple[Operand, ...]) -> None:
-    """The instruction, with the operands of its header behind the others."""
+    """The instruction, with the operands of its header after the others."""
     if b.has("header-in-uniform"):
 
         def make(where: tuple[Operand, ...], who: Reg | None) -> None:

@@ -119,7 +119,8 @@ def array_index(b: Builder, x: Val) -> Val:
 
 
 def packed_offsets(b: Builder, parts: Sequence[ptx.Operand], count: int, every: int = 4, size: int = 4) -> Val:
-    """Signed offsets of ``size`` bits, ``every`` so many bits, the first lowest; a single one is taken as it is."""
+    """Signed offsets of ``size`` bits, one ``every`` this many bits, the first lowest; a single one is taken as it
+    is."""
     values = [b.src(p, "b32") for p in parts[:count]]
     if count == 1:
         return values[0]

@@ -24,7 +24,7 @@ PRODUCTS: Final = facts.having("warpgroup")
 EMPTY: Final = "HGMMA.64x8x16.F16"
 _FLOATS: Final = {"f16": "", "bf16": ".BF16", "tf32": ".TF32"}
 _BYTES: Final = ("e4m3", "e5m2")
-_MOST: Final = 7  # groups that WARPGROUP.DEPBAR can leave under way
+_MOST: Final = 7  # groups that WARPGROUP.DEPBAR can leave in flight
 
 # --------------------------------------------------------------------------- registers
 

@@ -83,7 +83,7 @@ m16n16k16 8  : a0-0 b0-0 c0-1, a1-1 b0-0 c2-3, a0-0 b1-1 c4-5, a1-1 b1-1 c6-7
 m32n8k16 8   : a0-0 b0-0 c0-1, a1-1 b0-0 c2-3, a2-2 b0-0 c4-5, a3-3 b0-0 c6-7
 m8n32k16 8   : a0-0 b0-0 c0-1, a0-0 b1-1 c2-3, a0-0 b2-2 c4-5, a0-0 b3-3 c6-7
 """
-#: The shape of the integer mma behind a shape, by the number of rows of its first factor.
+#: The shape of the integer mma that implements a shape, by the number of rows of its first factor.
 _SMALL: Final = {"m8n8k32": "m8n8k32", "m8n8k128": "m8n8k128"}
 
 

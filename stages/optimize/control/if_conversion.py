@@ -1,12 +1,12 @@
-"""If-conversion: a short block behind a branch becomes instructions under the branch's predicate.
+"""If-conversion: a short block after a branch becomes instructions under the branch's predicate.
 
 `@P BRA J; T; J:` (triangle) and `@P BRA F; T; BRA J; F; J:` (diamond). Instructions of an arm that only compute
-temporaries of the arm lose nothing when they run for nothing, so they stay unguarded; loads, stores and what is read
-behind J get the guard. A barrier that the branch alone needed goes. Then the blocks are one. Pre: a function at level
-`ori`. Post: the same effects; guarded temporaries are preceded by UNDEF.
+temporaries of the arm may execute in vain, so they stay unguarded; loads, stores and values that are read after J get
+the guard. A barrier that only the branch needed is removed. Then the blocks are merged. Pre: a function at level `ori`.
+Post: the same effects; guarded temporaries are preceded by UNDEF.
 
-Limits measured on ptxas: instructions of an arm, by divergence of the branch and shape; no atomics, no instruction in
-which threads meet.
+Limits measured on ptxas: instructions of an arm, by divergence of the branch and shape; no atomics, no instruction that
+synchronizes threads.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class _Converter:
 
     def _arm(self, insts: list[Inst], guard: Reg, wanted: set[int], most: int) -> list[Inst] | None:
         """The arm's instructions under ``guard``; None where it can't be. ``wanted``: cells whose values from before
-        somebody else may read."""
+        something else may read."""
         long = sum(i.op != "UNDEF" for i in insts)
         if long > most + any(i.op == "LDL" for i in insts):  # seen in ptxas's sine and cosine
             self.why = "LongArm", f"an arm of {long} instructions is longer than {most}"
@@ -226,7 +226,7 @@ class _Converter:
         return out
 
     def _undefined(self, i: Inst, written: list[Reg], wanted: set[int], loose: set[int]) -> list[Inst]:
-        """UNDEF of what ``i``, which gets a guard, writes and nobody wants from before. ``i`` itself may want it:
+        """UNDEF of what ``i``, which gets a guard, writes if nothing needs the old value. ``i`` itself may need it:
         `x[0] = x[0] ^ y` reads the half that it writes, whoever else asks for that half afterwards. Where only parts of
         an operand are wanted, the others are undefined one by one."""
         first = self.cells.first

@@ -1,5 +1,5 @@
-"""Jumps: around jumps, to jumps, to EXIT; barriers that bring threads together only to end; WARPSYNC of a warp that is
-together.
+"""CFG simplification: jumps around jumps, to jumps and to EXIT; barriers that converge threads only to exit; WARPSYNC
+of a warp that has not diverged.
 
 Pre: a function at level `ori`. Post: the same effects of every thread. A divergent branch is one whose predicate is not
 marked uniform.
@@ -39,7 +39,7 @@ def simplify_cfg(f: Function, a: Analyses) -> bool:
 
 def _may_simplify(f: Function, cfg: Cfg) -> bool:
     """Whether there may be something to do, in SSA form: a branch on a constant, to the next block, to a block without
-    more than a jump or EXIT; a barrier in front of EXIT; an empty block; one that nothing reaches."""
+    more than a jump or EXIT; a barrier before EXIT; an empty block; one that nothing reaches."""
     if len(cfg.rpo) < len(f.blocks):
         return True
     short: set[int] = set()  # blocks that hold a jump or EXIT, or nothing, beside PHIs and BSYNC
@@ -94,7 +94,7 @@ def plain_jump(inst: Inst) -> int:
 
 
 def lasting(inst: Inst) -> tuple[Operand, ...]:
-    """The sources without the predicate operand PT in front."""
+    """The sources without the predicate operand PT before."""
     return inst.srcs[1:] if inst.srcs and inst.srcs[0] == PT else inst.srcs
 
 
@@ -233,7 +233,7 @@ def simple_barrier(users: list[tuple[Block, Inst]]) -> bool:
 
 
 def _drop_last_barriers(f: Function, ctx: Context) -> None:
-    """Threads that do nothing but end behind a BSYNC need not meet there (ptxas puts no barrier either: measured)."""
+    """Threads that do nothing but end after a BSYNC need not meet there (ptxas puts no barrier either: measured)."""
     ends: set[int] = set()  # blocks from whose start nothing happens but EXIT
     for n in range(len(f.blocks) - 1, -1, -1):
         b = f.blocks[n]
@@ -245,7 +245,7 @@ def _drop_last_barriers(f: Function, ctx: Context) -> None:
         if where is not None and where.id in ends and simple_barrier(users) and ctx.allow():
             drop_barrier(users)
             ctx.count("barriers in front of EXIT")
-    # what is empty now gives way to the block behind it
+    # what is empty now gives way to the block after it
     moved: dict[int, int] = {}
     for n in range(len(f.blocks) - 2, -1, -1):
         b = f.blocks[n]
@@ -333,7 +333,7 @@ def _warpsync(f: Function, a: Analyses) -> None:
             if id(i) in sync:
                 if not state and ctx.allow():
                     ctx.count("needless WARPSYNC")
-                    # what the threads stored in front of it they read behind it (ptxas has a NOP there too: measured)
+                    # what the threads stored before it they read after it (ptxas has a NOP there too: measured)
                     if i.attrs and "fence" in i.attrs:
                         out.append(Inst("NOP", (), (), (), None, i.line, i.loc, attrs=i.attrs))
                     continue

@@ -1,1 +1,1 @@
-"""Passes that think of registers and latencies; they come last."""
+"""Passes that consider registers and latencies; they come last."""

@@ -1,10 +1,10 @@
-"""Order before register allocation: long latencies start early, as far as registers allow.
+"""List scheduling before register allocation: long latencies start early, as far as register pressure allows.
 
-The scheduler behind the allocator can't move an instruction over one that uses its register: loads are moved while
-registers are still virtual. Pre: a function at level `ori`. Post: the same instructions, every dependence kept.
+The scheduler after the allocator cannot move an instruction over one that uses its register, so loads are moved while
+registers are still virtual. Pre: a function at level `ori`. Post: the same instructions, with every dependence kept.
 
-The limit on values alive is the registers that cost no resident warps, or those that a step of the register file more
-allows (:mod:`register_steps`); :mod:`order_trials` puts a block in order for one limit.
+The limit on live values is the number of registers that cost no resident warps (occupancy), or the number that the next
+step of the register file allows (:mod:`register_steps`); :mod:`order_trials` orders a block for one limit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from stages.optimize.values import PURE, is_pure
 _MARGIN: Final = 4
 #: Registers that what the program needs in its own order stays below a step (guessed).
 _NEED: Final = 2
-#: Above this step values alive do not grow beyond what the program's own order needs (by trials: tiles of Triton's).
+#: Above this steplive values do not grow beyond what the program's own order needs (by trials: tiles of Triton's).
 _WIDE: Final = 80
 #: Registers that stay free below the limit, and that part of it: vectors need aligned places between others (tiles of
 #: 128 accumulators were spilled with 12 of 255 free, with 15 none was).
@@ -42,9 +42,10 @@ _SHARED: Final = frozenset(("alu", "fma", "uni"))
 _LONG: Final = 16
 #: Nothing moves over these: their order is a protocol of its own.
 _STAND: Final = facts.having("protocol")
-#: Those of them that what only computes may come behind.
+#: Those of them that pure computations may move after.
 _PASSED: Final = (facts.reading("tensor") | facts.writing("tensor")) & facts.having("convergent")
-#: So many late results are worth an order of their own, or so many instructions in a loop, whose chains then overlap.
+#: This many late results are worth an order of their own, or this many instructions in a loop, whose chains then
+#: overlap.
 _SEVERAL: Final = 2
 _CHAINS: Final = 12
 #: Registers that chains of a loop without loads may take beyond those that the program's own order needs (guessed).
@@ -162,7 +163,7 @@ class _Registers:
 
 
 class _Virtual:
-    """The access model of virtual registers: latencies of :func:`_timing`, whoever reads."""
+    """The access model of virtual registers: latencies of :func:`_timing`, for any reader."""
 
     __slots__ = (
         "_held",
@@ -227,7 +228,7 @@ class _Virtual:
         )
 
     def sinks(self, wall: int, nodes: list[int]) -> list[int]:
-        """What only computes may come behind a transfer between registers and tensor memory."""
+        """Pure computations may move after a transfer between registers and tensor memory."""
         if self._insts[wall].op not in _PASSED:
             return []
         insts, held = self._insts, self._held
@@ -244,7 +245,7 @@ class _Virtual:
 
 def _coalesced(insts: list[Inst], cells: Cells, written: list[list[int]]) -> dict[tuple[int, int], int]:
     """(node, cell it writes) -> the cell that a later copy in the block hands the value to. Whoever still reads the old
-    value of that cell stays in front of the node, so that both can share a register and the copy vanishes."""
+    value of that cell stays before the node, so that both can share a register and the copy vanishes."""
     first = cells.first
     made: dict[int, int] = {}
     out: dict[tuple[int, int], int] = {}

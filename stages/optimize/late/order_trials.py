@@ -1,10 +1,9 @@
-"""Trials to put one block in order for so many registers: list scheduling by the longest chain of latencies until the
-values alive reach a limit, then in program order until there is room. Where registers run out, whatever frees some goes
-first.
+"""Trials to order one block for a number of registers: list scheduling by critical path until the live values reach a
+limit, then in program order until registers are free. If registers run out, instructions that free some go first.
 
-All trials of a block share what does not depend on the limit (:class:`Body`): the dependence graph, the lengths of
-chains, who makes and who reads each value. A trial that can't be as fast as an earlier one ends as soon as that is
-known: an instruction is issued no earlier than its chain allows.
+All trials of a block share what does not depend on the limit (:class:`Body`): the dependence graph, the critical paths,
+definitions and uses of each value. A trial that cannot be as fast as an earlier one ends as soon as that is known: an
+instruction issues no earlier than its critical path allows.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from stages.analysis.dependences import Graph
 from stages.optimize.values import is_pure
 
 _FILES: Final = ("R", "P", "UR", "UP", "B")
-#: Values alive per file up to which order is by latency, but for R (guessed; P has 7).
+#: Live values per file up to which order is by latency, but for R (guessed; P has 7).
 _LIMITS: Final = (4, 24, 4, 16)
 #: Registers below the limit where order is by what frees registers (guessed: vectors need room to be aligned).
 TIGHT: Final = 16
@@ -37,7 +36,7 @@ NEVER: Final = 1 << 60
 
 
 class Trial(NamedTuple):
-    """An order, as indices into the instructions; the most R values alive at once, and how many no order can do
+    """An order, as indices into the instructions; the most live R values at once, and how many no order can do
     without: those at the start and at the end; the cycles of a lone warp. ``late``: it was given up."""
 
     nodes: list[int]
@@ -54,8 +53,8 @@ class Body:
     """A block and what all tries to put it in order begin with. What a cell holds from one unguarded write to the next
     is a *value*: a loop variable is two, the one that comes in and the one that goes out. ``read``, ``written``: values
     by node; ``kind``: the file of every value; ``scarce``: nodes that make values of other files than R; ``live``,
-    ``live_out``: values alive at the start and at the end. ``left``: how many nodes read a value, and one more if it is
-    alive at the end; ``last``: the sum of their numbers, which is the last reader's once it is the only one.
+    ``live_out``: live values at the start and at the end. ``left``: how many nodes read a value, and one more if it is
+    live at the end; ``last``: the sum of their numbers, which is the last reader's once it is the only one.
     ``starts``: R values that a node begins, -1 where that depends on the order. ``keys``: numbers in the order in which
     nodes are wanted, the best one highest, with the node in the low bits (:meth:`node_of`)."""
 
@@ -88,7 +87,7 @@ class Body:
         ends: tuple[set[int], set[int]],
         file: list[str],
     ) -> None:
-        """``cells``: read and written by each instruction; ``ends``: alive at the start and at the end; ``file``: of
+        """``cells``: read and written by each instruction; ``ends``: live at the start and at the end; ``file``: of
         each cell."""
         self.insts = insts
         self.interval = interval
@@ -139,7 +138,7 @@ class Body:
         self.keys = [(height + 1 << self.bits) - 1 - node for node, height in enumerate(self.height)]
 
     def peak(self) -> int:
-        """The most R values alive at once in the order of the program."""
+        """The most live R values at once in the order of the program."""
         kind, count = self.kind, len(self.insts)
         last = [-1] * len(kind)
         for node, read in enumerate(self.read):
@@ -164,8 +163,8 @@ class Body:
 
 
 class _Pressure:
-    """Values alive per file (as in :data:`_FILES`) while a block is put together. ``over``: in how many files there are
-    more than the limits say; ``ends``: by node, the R values alive that nothing else still reads."""
+    """Live values per file (as in :data:`_FILES`) while a block is put together. ``over``: in how many files there are
+    more than the limits say; ``ends``: by node, the live R values that nothing else still reads."""
 
     __slots__ = ("_body", "_last", "_limits", "alive", "ends", "left", "live", "over")
 
@@ -177,7 +176,7 @@ class _Pressure:
         self._last = body.last.copy()
         self.live = bytearray(len(kind))
         self.alive = [0] * len(_FILES)
-        self.ends = [0] * (len(body.insts) + 1)  # the last for what is alive at the end
+        self.ends = [0] * (len(body.insts) + 1)  # the last for what is live at the end
         for v in body.live:
             self.live[v] = 1
             self.alive[kind[v]] += 1
@@ -218,7 +217,7 @@ class _Pressure:
 
 
 class _Tight:
-    """Which of the instructions that may come next frees registers: a heap by the change in R values alive. Made when
+    """Which of the instructions that may come next frees registers: a heap by the change in live R values. Made when
     registers first run short. Where none does, what the first memory access or other instruction with an effect needs
     comes next, so that addresses are computed just in time.
 
@@ -303,7 +302,7 @@ def fastest(body: Body, low: int, room: int, tight: int) -> Trial:
 
 
 def fitting(body: Body, room: int, tight: int, until: int) -> Trial:
-    """The order for so many registers. Where it needs more registers than there are, another try begins to save them
+    """The order for this many registers. Where it needs more registers than there are, another try begins to save them
     earlier; the order that needs the fewest stands. It is given up where it takes more than ``until`` cycles."""
     found: Trial | None = None
     peak, least = 1 << 30, 0

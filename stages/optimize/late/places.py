@@ -1,4 +1,4 @@
-"""Where registers are made and read in a function, and putting instructions there."""
+"""Where registers are defined and used in a function, and inserting instructions there."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def readers(f: Function, wanted: Collection[int]) -> dict[int, list[Place]]:
 
 
 def insert(f: Function, before: Mapping[Place, Sequence[Inst]], gone: Collection[int] = ()) -> None:
-    """Put instructions in front of places; those of identity ``gone`` leave theirs."""
+    """Put instructions before places; those of identity ``gone`` leave theirs."""
     for pos, block in enumerate(f.blocks):
         out: list[Inst] = []
         for n, inst in enumerate(block.insts):

@@ -1,4 +1,4 @@
-"""How many registers are alive inside a block."""
+"""Register pressure inside a block."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from ir_format.flow import Liveness, is_guarded, read_regs, written_regs
 from ir_format.isa import facts
 from ir_format.model import ZERO, Function, Inst, Reg
 
-#: Registers that stay free: vectors need room to be aligned, order needs some for what is under way (guessed).
+#: Registers that stay free: vectors need room to be aligned, list scheduling needs some for results in flight
+#: (guessed).
 SHORT: Final = 20
 #: Instructions that may be done again or later for a register, and what each costs.
 CHEAP: Final = facts.costs("remat")
-#: What a block may need beyond what is alive at its ends: more of it is order's business, which follows.
+#: Registers that a block may need beyond those live at its ends: list scheduling, which follows, handles more.
 _INNER: Final = 80
 
 
 class Alive:
-    """What is alive while a block is walked from its end to its start. ``now``: cells; ``count``: how many of each
+    """What is live while a block is walked from its end to its start. ``now``: cells; ``count``: how many of each
     register file."""
 
     __slots__ = ("_first", "count", "now")
@@ -31,7 +32,7 @@ class Alive:
             self.count[files[c]] += 1
 
     def step(self, inst: Inst) -> None:
-        """From behind the instruction to in front of it."""
+        """From after the instruction to before it."""
         now, count, first = self.now, self.count, self._first
         if not is_guarded(inst):
             for r in written_regs(inst):
@@ -49,7 +50,7 @@ class Alive:
 
 
 def shortages(f: Function, live: Liveness, room: int) -> dict[int, int]:
-    """Block position -> words of file R too many, where the blocks of a function have ``room`` for so many."""
+    """Block position -> words of file R too many, where the blocks of a function have ``room`` for this many."""
     words = 0
     files = live.cells.files
     for cell, bit in live.bit.items():
@@ -66,7 +67,7 @@ def shortages(f: Function, live: Liveness, room: int) -> dict[int, int]:
                 if type(r) is Reg and r.num != ZERO and r.file == "R":
                     made += r.width
                     if wide[r.num] and f.vregs[r.num].width > inner:
-                        inner = f.vregs[r.num].width  # an operand is alive as a whole
+                        inner = f.vregs[r.num].width  # an operand is live as a whole
         if ends + min(made, inner) <= room:
             continue
         over = ends + min(max(_peak(live, f, pos) - ends, 0), inner) - room
@@ -76,7 +77,7 @@ def shortages(f: Function, live: Liveness, room: int) -> dict[int, int]:
 
 
 def _peak(live: Liveness, f: Function, pos: int) -> int:
-    """How many of the cells are words of file R where most cells of a block are alive (behind some instruction; the
+    """How many of the cells are words of file R where most cells of a block are live (after some instruction; the
     last such place)."""
     now = live.out_cells(pos)
     files, base = live.cells.files, live.cells.base

@@ -1,11 +1,11 @@
-"""How many registers a kernel should have: one model of what they cost.
+"""How many registers a kernel should have: one model of their cost in occupancy.
 
-Registers are given out in units, so a kernel's count falls into *steps*; up to a step the same number of warps is
-resident. With ``w`` warps for each scheduler, a block takes a warp ``max(issue, latency / w)`` cycles of its scheduler:
-either the scheduler is busy with the instructions of all warps, or each warp waits until its results are there. More
-registers make the latency less, since more loads are under way before the first wait, and ``w`` too. An SM is not
-always full (small grids, ends of grids, barriers), so half of what a warp of a full SM would wait for is added. Blocks
-count as often as loops are taken to run.
+Registers are allocated in units, so a kernel's count falls into *steps*; up to a step the same number of warps is
+resident. With ``w`` warps per scheduler, a block takes a warp ``max(issue, latency / w)`` cycles of its scheduler:
+either the scheduler is busy with the instructions of all warps, or each warp waits for its results. More registers
+lower the latency, since more loads are in flight before the first wait, and lower ``w`` too. An SM is not always full
+(small grids, ends of grids, barriers), so half of the wait of a warp on a full SM is added. Blocks count as often as
+their loops are assumed to run.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _most(sm: int) -> int:
 
 
 def resident(sm: int, registers: int) -> int:
-    """Warps of each scheduler with so many registers for a thread."""
+    """Warps of each scheduler with this many registers for a thread."""
     return max(1, min(_most(sm), REGISTERS_PER_SM // _SCHEDULERS // _THREADS // (-(-registers // _UNIT) * _UNIT)))
 
 

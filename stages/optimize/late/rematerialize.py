@@ -1,13 +1,14 @@
-"""Values that are made again where they are needed, in place of being kept, where registers run short.
+"""Rematerialization: under high register pressure, values are computed again where they are needed instead of being
+kept.
 
-Front ends compute addresses, masks and multiples of strides once, far from their use. Kept over a loop full of
-accumulators they push others into memory; one or two cheap instructions from what is alive anyway (or from a parameter,
-a special register, a constant) make them again. ptxas does so too (seen: multiples of a stride in Triton's products,
-indices of threads behind the main loop of CUTLASS's).
+Front ends compute addresses, masks and multiples of strides once, far from their use. Kept live across a loop full of
+accumulators they force other values into memory; one or two cheap instructions from values that are live anyway (or
+from a parameter, a special register, a constant) compute them again. ptxas does so too (seen: multiples of a stride in
+Triton's products, thread indices after the main loop of CUTLASS's).
 
-Pre: a function at level `ori`. Post: the same values; functions that fit into their registers are left alone. Only
-*values* (:mod:`stages.optimize.values`) are made again, from values: whatever a use of `x = f(y)` sees of y is what f
-saw, since the definition of x dominates the use and that of y the one of x.
+Pre: a function at level `ori`. Post: the same values; functions that fit into their registers are unchanged. Only
+*values* (:mod:`stages.optimize.values`) are rematerialized, from values: whatever a use of `x = f(y)` sees of y is what
+f saw, since the definition of x dominates the use and that of y the one of x.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def rematerialize(f: Function, a: Analyses) -> bool:
 
 
 def _through(f: Function, live: Liveness, values: Values, need: dict[int, int]) -> dict[int, list[int]]:
-    """Value of file R -> blocks short of registers at whose start it is alive."""
+    """Value of file R -> blocks short of registers at whose start it is live."""
     found: dict[int, list[int]] = {}
     owner = live.cells.owner
     for pos in sorted(need):
@@ -102,7 +103,7 @@ class _Finder:
         chains = {v: self._chain(v, frozenset()) for v in vregs}
         wanted: dict[
             int, int
-        ] = {}  # register that is not alive where it would be needed -> how many values could be made from it
+        ] = {}  # register that is not live where it would be needed -> how many values could be made from it
         for v, chain in chains.items():
             for num in {r.num for i in chain for r in read_regs(i) if r.file == "R"}:
                 if num != v and not self.alive(num, v):
@@ -135,7 +136,7 @@ class _Finder:
         return own
 
     def _chain(self, vreg: int, common: frozenset[int]) -> tuple[Inst, ...]:
-        """Few instructions that make the value, as far as that goes from what is alive at its uses or is ``common``."""
+        """Few instructions that make the value, as far as that goes from what is live at its uses or is ``common``."""
         own = self._own(vreg)
         makers = {d.num: i for i in own for d in written_regs(i)}
         count = len(own)
@@ -190,8 +191,8 @@ class _Finder:
         return (low, high) if all(map(self._lasts, reads)) else ()
 
     def _lasts(self, r: Reg) -> bool:
-        """Whether what a register holds where a value is made it holds wherever that may be made again. A uniform
-        register belongs to the warp: another part of it, in the same code or behind it, may write it meanwhile. So it
+        """Whether what a register holds where a value is made it holds wherever that may be rematerialized. A uniform
+        register belongs to the warp: another part of it, in the same code or after it, may write it meanwhile. So it
         must be a constant, and parts must meet where their ways do."""
         if not self.values.value[r.num] or r.file != "UR":
             return bool(self.values.value[r.num]) and r.file == "R"
@@ -227,7 +228,7 @@ class _Finder:
         return inst if all(map(self._lasts, read_regs(inst))) else None
 
     def alive(self, num: int, vreg: int) -> bool:
-        """Whether the value ``num`` is alive where ``vreg`` is used anyway."""
+        """Whether the value ``num`` is live where ``vreg`` is used anyway."""
         base = self.live.cells.base
         assert base is not None
         bit = self.live.bit.get(base[num], -1)
@@ -236,7 +237,7 @@ class _Finder:
 
 
 def _ordered(roots: tuple[Inst, ...], makers: dict[int, Inst]) -> tuple[Inst, ...]:
-    """``roots`` and the instructions that they need, each behind those that it needs."""
+    """``roots`` and the instructions that they need, each after those that it needs."""
     out: list[Inst] = []
 
     def put(inst: Inst) -> None:
@@ -311,7 +312,7 @@ def _choose(
 
 
 def _rewrite(f: Function, values: Values, chosen: list[_Recipe], uses: dict[int, list[Place]]) -> None:
-    """Put copies of the recipes in front of the uses. The originals are dead then."""
+    """Put copies of the recipes before the uses. The originals are dead then."""
     before: dict[Place, list[Inst]] = {}
     for r in chosen:
         for cluster in _clusters(uses[r.vreg]):

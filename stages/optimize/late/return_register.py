@@ -1,7 +1,7 @@
-"""Functions that only this unit calls return through a register as low as their arguments allow.
+"""Functions that only this unit calls return through the lowest register that their arguments allow.
 
 Lowering uses the measured convention everywhere: arguments from R4 up, the return address in R20:R21. Where every call
-is direct and inside the unit nobody else depends on that, and a kernel with a short helper need not report 24
+is direct and inside the unit nothing else depends on that, and a kernel with a short helper need not report 24
 registers; ptxas's private copies of functions have conventions of their own too (measured: the return address in R4,
 R6, R8).
 

@@ -1,11 +1,11 @@
-"""What stands far before its readers goes to the block that reads it.
+"""Sinking: an instruction far before its readers moves to the block that reads its result.
 
-Loads from the constant bank: front ends load all parameters at the entry. Kept over calls and loops they hold registers
-for nothing, and threads that end early need none; ptxas loads them where they are read. Near their readers they stay:
-the load's latency is hidden there, and a few registers less would bring nothing.
+Loads from the constant bank: front ends load all parameters at the entry. Kept live across calls and loops they occupy
+registers in vain, and threads that exit early do not need them; ptxas loads them where they are read. Loads near their
+readers stay: the load's latency is hidden there, and a few registers less would gain nothing.
 
-Cheap results where registers run short: addresses that are computed in front of a wait, for loads behind it, go behind
-it where what they are made from is alive there anyway.
+Cheap results under high register pressure: addresses that are computed before a wait, for loads after it, move after it
+if their operands are live there anyway.
 
 Pre: a function at level `ori`. Post: the same values.
 """
@@ -102,7 +102,7 @@ class _Paths:
         self.idom = a.idom
         self.tree = a.tree
         self.level = [0] * len(f.blocks)
-        self.exit = [-1] * len(f.blocks)  # level of the nearest dominator, itself apart, behind which threads may end
+        self.exit = [-1] * len(f.blocks)  # level of the nearest dominator, itself apart, after which threads may end
         for pos in a.cfg.rpo[1:]:
             above = a.idom[pos]
             self.level[pos] = self.level[above] + 1
@@ -146,8 +146,8 @@ class _Paths:
         )
 
     def left(self, pos: int, to: int) -> bool:
-        """Whether threads may end on the way behind another block than ``pos``: in the block behind the first test, the
-        load's latency would be seen, while in front of the test it hides behind that of thread and block indices."""
+        """Whether threads may end on the way after another block than ``pos``: in the block after the first test, the
+        load's latency would be seen, while before the test it hides behind that of thread and block indices."""
         return self.exit[to] > self.level[pos]
 
 
@@ -157,7 +157,7 @@ def _plain(i: Inst) -> bool:
 
 
 def _first(insts: list[Inst], reader: int) -> int:
-    """Where in its block a load for the instruction ``reader`` goes: at the start, or behind the last call before
+    """Where in its block a load for the instruction ``reader`` goes: at the start, or after the last call before
     it."""
     calls = [n for n in range(reader) if insts[n].op == "CALL"]
     if calls:
@@ -169,7 +169,7 @@ def _first(insts: list[Inst], reader: int) -> int:
 
 
 def _cheap(f: Function, a: Analyses) -> bool:
-    """Cheap results that one later block reads, from what is alive there anyway."""
+    """Cheap results that one later block reads, from what is live there anyway."""
     short = a.short
     if not short:
         return False
@@ -236,7 +236,7 @@ class _Between:
         self.written: dict[int, set[int]] = {}  # block -> registers
 
     def changed(self, nums: set[int], start: Place, end: Place) -> bool:
-        """Whether any of the registers may be written behind ``start`` and before ``end``."""
+        """Whether any of the registers may be written after ``start`` and before ``end``."""
         if any(not nums.isdisjoint(self._writes(pos)) for pos in self._way(start[0], end[0])):
             return True
         blocks = self.f.blocks

@@ -181,7 +181,7 @@ class _Sharer:
         return forms
 
     def _takes(self, inst: Inst, num: int) -> Inst | None:
-        """The instruction with a uniform register in place of ``num`` (as a stand-in, of the same number); None where
+        """The instruction with a uniform register instead of ``num`` (as a stand-in, of the same number); None where
         there is no such form."""
         found = [n for n, o in enumerate(inst.srcs) if type(o) is Reg and o.num == num]
         if len(found) != 1 or len([r for r in read_regs(inst) if r.num == num]) != 1:

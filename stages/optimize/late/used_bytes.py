@@ -1,7 +1,7 @@
-"""Wide loads of which not all words are read are marked with the bytes that are (ptxas lists them in
-UNUSED_LOAD_BYTE_OFFSET: measured, of 8 and 16 bytes; those of 32 bytes never).
+"""Wide loads with unread words are marked with the bytes that are read (ptxas lists them in
+UNUSED_LOAD_BYTE_OFFSET: measured, for loads of 8 and 16 bytes; never for 32 bytes).
 
-Pre: a function at level `ori`, not in SSA form, behind all that adds or drops readers. Post: the same with marks.
+Pre: a function at level `ori`, not in SSA form, after all passes that add or remove readers. Post: the same with marks.
 """
 
 from __future__ import annotations

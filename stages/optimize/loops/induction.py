@@ -1,7 +1,8 @@
-"""Counters of loops of one block: which register counts, by how much, and what the test at the end compares it with.
+"""Induction variables of one-block loops: which register counts, by how much, and what the test at the end compares it
+with.
 
-A *counter* is a register whose value at the end of a round is its value at the start plus a constant, modulo 2**32. The
-test compares such a value, or a constant more, with something that the loop does not change.
+A *counter* is a register whose value at the end of an iteration is its value at the start plus a constant, modulo
+2**32. The test compares such a value, or one a constant more, with a loop invariant.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ _SEARCH: Final = 64  # blocks looked at for the counter's start
 
 
 class Count(NamedTuple):
-    """The loop goes on after a round while ``compare(x, bound)``, where x is ``counter + offset`` with the counter's
-    value from the start of that round; the counter is then ``step`` further. ``on``: the predicate of the jump back.
-    ``signed``: how x and ``bound`` are compared."""
+    """The loop continues after an iteration while ``compare(x, bound)``, where x is ``counter + offset`` with the
+    counter's value from the start of that round; the counter is then ``step`` further. ``on``: the predicate of the
+    jump back. ``signed``: how x and ``bound`` are compared."""
 
     counter: Reg
     step: int
@@ -85,7 +86,7 @@ def count_of(block: Block) -> Count | None:
     at, test = found_test
 
     def linear(o: Operand, place: int) -> tuple[Cell, int] | None:
-        """(cell, constant): the operand in front of instruction ``place`` is what the cell held when the round began,
+        """(cell, constant): the operand before instruction ``place`` is what the cell held when the iteration began,
         plus the constant."""
         total = 0
         for _ in range(len(insts) + 1):

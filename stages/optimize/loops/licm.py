@@ -1,13 +1,13 @@
-"""Loop-invariant code motion: what a loop computes anew in every round, though it is always the same, is computed in
-front of it.
+"""Loop-invariant code motion (LICM): a computation that gives the same value in every iteration of a loop moves before
+the loop.
 
 Pre: a function at level `ori`. Post: the same effects. Only registers that are values (:mod:`stages.optimize.values`)
-move: their one definition dominates all that read them, and the block in front of the loop dominates that definition.
-Pure instructions can't fault, so they may run for nothing. A load moves only where every way through the loop comes by
-it and nothing in the loop may write what it reads (measured on ptxas: no load leaves a loop with stores to its space,
-read-only ones always do; shared loads pass stores to global memory, not barriers).
+move: their one definition dominates all their uses, and the preheader dominates that definition. Pure instructions
+cannot fault, so they may execute in vain. A load moves only if every path through the loop executes it and nothing in
+the loop may write what it reads (measured on ptxas: no load leaves a loop with stores to its space, read-only ones
+always do; shared loads pass stores to global memory, not barriers).
 
-A register held around a loop is not free: values move only while those alive in the loop stay below a limit.
+A register held around a loop is not free: values move only while those live in the loop stay below a limit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from stages.optimize.loops.natural import LOADS, Stores, find_loops, front, has_
 from stages.optimize.values import Cell, Values, is_pure
 from stages.plumbing.runner import Context
 
-#: Words alive in a loop up to which values move: constants, one-cycle work, results that come late (guessed;
+#: Live words in a loop up to which values move: constants, one-cycle work, results that come late (guessed;
 #: stages/optimize/late/list_schedule.py says why 28).
 _CONSTANT, _CHEAP, _DEAR = 20, 28, 40
 _SPARE: Final = 8  # registers left below a limit that directives or options set
@@ -53,7 +53,7 @@ class _Hoister:
         self.f = f
         self.ctx = ctx
         self.limit = limit
-        self.pressure: dict[int, dict[str, int]] = {}  # loop -> most words of a file alive in it
+        self.pressure: dict[int, dict[str, int]] = {}  # loop -> most words of a file live in it
         self.live: Liveness | None = None
         self.peaks: dict[int, dict[str, int]] = {}  # the same by block
         self.stores: dict[int, Stores] = {}
@@ -123,7 +123,7 @@ class _Hoister:
         return held
 
     def _leaves(self, i: Inst, pos: int) -> int:
-        """The number of the outermost loop that the instruction may go in front of; -1 where it stays."""
+        """The number of the outermost loop that the instruction may go before; -1 where it stays."""
         if not self._may(i):
             return -1
         written = written_regs(i)
@@ -219,7 +219,7 @@ class _Hoister:
         return need["R"] <= freed or alive["R"] + need["R"] - freed <= min(most, self.limit)
 
     def _peak(self, n: int) -> dict[str, int]:
-        """Most words alive in a loop, by file."""
+        """Most live words in a loop, by file."""
         f = self.f
         if self.live is None:
             self.live = liveness(f, self.values.cfg)
@@ -230,7 +230,7 @@ class _Hoister:
         return most
 
     def _block_peak(self, pos: int, live: Liveness) -> dict[str, int]:
-        """Most words alive in a block, by file."""
+        """Most live words in a block, by file."""
         got = self.peaks.get(pos)
         if got is None:
             got = self.peaks[pos] = {"R": 0, "P": 0}

@@ -1,6 +1,6 @@
-"""Loops of a function: natural loops with the block in front of them, and what a loop does to memory.
+"""Loops of a function: natural loops with their preheaders, and the memory accesses of a loop.
 
-A loop here has one header, which dominates its blocks (cycles with several entries are no loops and stay as they are).
+Every loop has one header, which dominates its blocks (cycles with several entries are not loops and are left alone).
 ``func.attrs["nounroll"]`` names the blocks that held `.pragma "nounroll"`.
 """
 
@@ -96,7 +96,7 @@ def front(f: Function, cfg: Cfg, loop: Loop) -> int | None:
 
 
 def open_fronts(f: Function, cfg: Cfg, found: list[Loop]) -> dict[int, Block]:
-    """A block of its own in front of each of the loops (:func:`front` is -1), by header position; positions change."""
+    """A preheader for each of the loops (:func:`front` is -1), by header position; positions change."""
     blocks = f.blocks
     made: dict[int, Block] = {}
     number = max(b.id for b in blocks) + 1
@@ -114,7 +114,7 @@ def open_fronts(f: Function, cfg: Cfg, found: list[Loop]) -> dict[int, Block]:
 
 
 def put_last(block: Block, insts: list[Inst]) -> None:
-    """Put instructions at the end of a block, in front of its jump."""
+    """Put instructions at the end of a block, before its jump."""
     at = len(block.insts)
     if block.insts and is_terminator(block.insts[-1]):
         at -= 1

@@ -1,9 +1,9 @@
-"""Rotation: a loop that tests at its start is made to test at its end, with a second copy of the test in front, as
+"""Loop rotation: a loop that tests at its start is changed to test at its end, with a copy of the test before it, as
 ptxas does (measured).
 
-Pre: a function at level `ori`. Post: the same effects; one branch less a round, and loops of a body and a test become
-loops of one block, which `licm` takes loads out of and `unroll` unrolls. The test must be short, and what it computes
-must be read nowhere else, so that the two copies stay values of their own.
+Pre: a function at level `ori`. Post: the same effects; one branch less per iteration, and loops of a body and a test
+become loops of one block, from which `licm` moves loads and which `unroll` unrolls. The test must be short, and its
+results must be read nowhere else, so that the two copies remain separate values.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _Rotator:
             for i in b.insts:
                 for r in read_regs(i):
                     self.readers.setdefault(r.num, set()).add(pos)
-        behind: dict[int, Block] = {}  # blocks to put behind others, by position
+        behind: dict[int, Block] = {}  # blocks to put after others, by position
         touched: set[int] = set()
         changed = False
         for loop in found:
@@ -140,7 +140,7 @@ class _Rotator:
         return True
 
     def _plain(self, head: int) -> bool:
-        """Whether a header may be copied: short, without effects, nobody else reads what it computes."""
+        """Whether a header may be copied: short, without effects, nothing else reads what it computes."""
         insts = self.f.blocks[head].insts
         if len(insts) > _MOST + 1:
             return False

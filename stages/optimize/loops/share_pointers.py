@@ -1,9 +1,9 @@
-"""Pointers that go through a loop in step share one, where registers run short: `base + x * scale` is one IMAD.WIDE
-from a word that the loop does not change.
+"""Strength reduction of pointers, in reverse: under high register pressure, pointers that advance through a loop in
+step share one. `base + x * scale` is one IMAD.WIDE from a word that the loop does not change.
 
-A front end that reads rows of a tile keeps a pointer for each row, `p = base + x * scale` in front of the loop and
+A front end that reads rows of a tile keeps a pointer for each row, `p = base + x * scale` before the loop and
 `p += step` in it. As long as base, scale and step are the same, `p` is `q + x * scale` at all times, with one pair `q`
-that starts at base. So the loop keeps words in place of pairs, and adds once. What else the loop adds to every one of
+that starts at base. So the loop keeps words instead of pairs, and adds once. What else the loop adds to every one of
 them (`p + y * size`) goes into q too. Then the words themselves, `(row + k) * pitch` for constants k, become
 `first + pitch * k`: one instruction makes any of them again from two that they share
 (:mod:`stages.optimize.late.rematerialize`). ptxas does neither: it keeps pairs and spills some.
@@ -32,7 +32,7 @@ _GAP: Final = 24  # instructions between two uses that share one sum
 
 
 class _Row(NamedTuple):
-    """A pointer. ``sums``: what is added to base + x * scale in front of the loop, as instructions; ``steps``: the
+    """A pointer. ``sums``: what is added to base + x * scale before the loop, as instructions; ``steps``: the
     update in the loop, at ``places``; ``reads``: where the loop reads the pointer otherwise."""
 
     pair: Reg

@@ -1,18 +1,20 @@
-"""Unrolling: several rounds of an innermost loop in one block, so that loads of all of them are under way together and
-the test comes once.
+"""Unrolling: several iterations of an innermost loop in one block, so that their loads are in flight together and the
+test executes once.
 
-Pre: a function at level `ori`. Post: the same effects in the same order, whatever the number of rounds (also when the
-counter wraps round). Candidates are loops of one block with a counter (:mod:`stages.optimize.loops.induction`), without
-`.pragma "nounroll"`. Copies name the same registers; `webs` parts them, the value passes fold the counters' steps into
-addresses, `order` brings the loads together.
+Pre: a function at level `ori`. Post: the same effects in the same order, for any iteration count (also if the counter
+wraps). Candidates are loops of one block with a counter (:mod:`stages.optimize.loops.induction`), without `.pragma
+"nounroll"`. Copies name the same registers; SSA construction splits them, the value passes fold the counters' steps
+into addresses, list scheduling brings the loads together.
 
-* Rounds known and few enough for the size of the body: all of them in a row, no branch (limits measured on ptxas).
-* Rounds known: the remainder in a row, then a loop of as many copies as are worth it.
-* Rounds known only when the loop is reached: if at least four are left, a loop of four copies; then two copies if two
-  are left; then the loop as it was, which ends after one round, or makes all rounds where the numbers are so odd that
-  nothing can be said in advance. ptxas does the same, for as long bodies.
+* Iteration count known and small enough for the size of the body: all iterations in a row, no branch (limits measured
+on
+  ptxas).
+* Iteration count known: the remainder in a row, then a loop of as many copies as pay off.
+* Iteration count known only when the loop is reached: if at least four iterations are left, a loop of four copies; then
+  two copies if two are left; then the loop as it was, which ends after one iteration, or executes all iterations if the
+  numbers are so unusual that nothing can be said in advance. ptxas does the same, for bodies of the same length.
 
-Where threads of a warp make different numbers of rounds they meet behind the four and the two copies.
+If threads of a warp have different iteration counts, they reconverge after the four and after the two copies.
 """
 
 from __future__ import annotations
@@ -80,7 +82,7 @@ _PART: Final = 350  # instructions of a loop unrolled in part, remainder include
 _PART_BODY: Final = 72
 _COPIES: Final = 16  # copies of a loop unrolled in part (ptxas: up to 171)
 #: Loads of all copies: more than these find no registers, and those of later rounds take them from earlier ones. A
-#: round with so many stays alone.
+#: round with this many stays alone.
 _UNDER_WAY: Final = 16
 #: Longest body of a loop whose rounds are not known, in steps (:func:`steps`; measured): without and with loads.
 _OPEN_BODY: Final = (18, 47)
@@ -266,12 +268,12 @@ class _Unroller:
         return ""
 
     def _size(self, block: Block, count: Count) -> int:
-        """Instructions of a round beside test, branch and counter."""
+        """Instructions of an iteration except test, branch and counter."""
         free = sum(i.op in _FREE for i in block.insts)
         return max(1, len(block.insts) - free - 3)
 
     def _copies(self, block: Block, count: int) -> list[Inst]:
-        """The instructions of so many rounds, without branches."""
+        """The instructions of this many iterations, without branches."""
         out: list[Inst] = []
         for _ in range(count):
             out += map(duplicate, block.insts[:-1])
@@ -331,7 +333,7 @@ class _Unroller:
         front.id = block.id  # what others jump to
         odd = count.compare == "NE"
         bound = count.bound if value_of(count.bound) is not None else self._held(front, count.bound)
-        # in front of the loop: are the four copies for it?
+        # before the loop: are the four copies for it?
         enter, more, again, done, never = (
             f.new_vreg("P", uniform=uniform) for _ in range(5)
         )  # never: no round is made yet
@@ -402,7 +404,7 @@ class _Unroller:
         return ("RECONVERGENT",) if has(self.sm, "bssy-kinds") else ()
 
     def _meet(self, block: Block, at: Block) -> Reg:
-        """Threads that part behind ``block`` meet at the start of ``at``."""
+        """Threads that diverge after ``block`` reconverge at the start of ``at``."""
         bar = self.f.new_vreg("B")
         if not has(self.sm, "bssy-clears"):  # as lower does: old participants may be left in it
             block.insts += [self._inst("UNDEF", (), (bar,), ()), self._inst("BMOV", ("32", "CLEAR"), (RZ,), (bar,))]
@@ -434,7 +436,7 @@ class _Unroller:
         return Imm("I", (known - away) & 0xFFFFFFFF)
 
     def _room(self, block: Block, count: Count, bound: Operand, ahead: int) -> Reg:
-        """A predicate: :meth:`_limit` so many rounds ahead does not wrap round."""
+        """A predicate: :meth:`_limit` this many iterations ahead does not wrap."""
         away = ahead * count.step
         up = away > 0
         least, greatest = (-(1 << 31), (1 << 31) - 1) if count.signed else (0, 0xFFFFFFFF)
@@ -471,7 +473,7 @@ class _Unroller:
 
     def _left(self, block: Block, d: Reg, count: Count, bound: Operand, x: Reg, ahead: int, first: bool) -> None:
         """``d`` = x, from the round before, does not meet the bound within the next ``ahead`` rounds. What is left is 0
-        behind the last round, and a whole turn of the counter in front of the first: then it is taken less one."""
+        after the last iteration, and a complete wrap of the counter before the first: then it is reduced by one."""
         less = 1 if first else 0
         known = value_of(bound)
         far = ahead * abs(count.step)
@@ -494,7 +496,7 @@ class _Unroller:
 
 
 def _exact(count: Count, start: int | None) -> bool:
-    """Whether the loop ends for certain behind the single round: no wrapping round of the counter."""
+    """Whether the loop surely ends after the single iteration: the counter does not wrap."""
     if count.compare == "NE":
         return abs(count.step) == 1
     if abs(count.step) != 1 or start is None or count.compare not in ("LT", "GT"):

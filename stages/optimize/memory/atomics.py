@@ -1,15 +1,15 @@
-"""Atomic operations: results that nobody reads, and sums of a whole warp into one word.
+"""Atomic operations: unread results, and aggregation of a whole warp's sums into one word.
 
 Pre: a function at level `ori`. Post: the same contents of memory and the same results, as far as the order among
 threads is open. As ptxas does (measured on sm_75 to sm_120):
 
-* a result that nobody reads is not asked for: RED in place of ATOMG, RZ as the destination of the others; one more in
+* an unread result is not requested: RED instead of ATOMG, RZ as the destination of the others; an increment in
   shared memory is ATOMS.POPC.INC.32;
 * one value added by all threads to one place: the threads that are here together count themselves, the last of them
-  adds for all, and each one's result is what that one got plus what the threads in front of it add; without results,
+  adds for all, and each one's result is what that one got plus what the threads before it add; without results,
   other operations on a place that is the same for the warp go through REDUX.
 
-Only relaxed and releasing operations (attribute ``relaxed``, from lowering): behind an acquiring one the result must
+Only relaxed and releasing operations (attribute ``relaxed``, from lowering): after an acquiring one the result must
 have come. Votes go to general registers, not to uniform ones as in ptxas's code: another part of the warp could write
 those.
 """
@@ -95,7 +95,7 @@ class _Gatherer:
             b.insts = out
 
     def _for_one_thread(self, cfg: Cfg, pos: int) -> bool:
-        """Whether only one thread of a warp comes to the block: a branch in front of it compares the thread's number
+        """Whether only one thread of a warp comes to the block: a branch before it compares the thread's number
         with a constant."""
         preds = cfg.preds[pos]
         if len(preds) != 1 or not self.f.blocks[preds[0]].insts:

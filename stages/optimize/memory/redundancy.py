@@ -1,18 +1,18 @@
-"""Redundant memory accesses: loads of what was loaded or stored before (load CSE, store-to-load forwarding), stores
-that are overwritten (dead stores).
+"""Redundant memory accesses: loads of values that were loaded or stored before (load CSE, store-to-load forwarding),
+stores that are overwritten (dead stores).
 
 Pre: a function in SSA form. Post: the same contents of memory wherever another thread may look in order; COPYs in the
 place of loads.
 
 Every block has a version of each address space: that of all its predecessors where they agree, else one of its own, and
-a new one behind whatever may write the space. What is known of memory goes down the dominator tree: within blocks and
+a new one after whatever may write the space. What is known of memory goes down the dominator tree: within blocks and
 chains of them an access is compared with each write, at a join of ways it is known as long as the version is the one at
 the end of the dominator.
 
 Aliases: accesses of different spaces do not (generic ones alias all); accesses of one space do not where base registers
 are the same value and the bytes are disjoint, or where both are offsets of different symbols. Read-only loads (.nc) see
 no store of the kernel. Volatile, relaxed and stronger accesses, atomics, fences, barriers, calls and whatever is not
-known are neither removed nor crossed: behind them nothing is known, and no store in front of them is dead.
+known are neither removed nor crossed: after them nothing is known, and no store before them is dead.
 """
 
 from __future__ import annotations
@@ -360,7 +360,7 @@ def remove_dead_stores(f: Function, a: Analyses) -> bool:
 def _dead_stores(f: Function, insts: list[Inst], a: Analyses) -> set[int]:
     """Identities of dead stores of a block, which is walked from its end."""
     later: dict[Base, list[tuple[int, int, Reg | None]]] = {}  # what is stored again: bytes, and under which guard
-    over = False  # the kernel ends: nobody reads local memory any more
+    over = False  # the kernel ends: nothing reads local memory any more
     dead: set[int] = set()
     value = a.values.value
     last = insts[-1] if insts else None

@@ -1,9 +1,9 @@
-"""Loads of neighbouring words of shared memory become one of 8 or 16 bytes, as in ptxas (measured: LDS.64 and LDS.128
-where the base is known to be aligned).
+"""Load vectorizer: loads of adjacent words of shared memory become one of 8 or 16 bytes, as in ptxas (measured: LDS.64
+and LDS.128 if the base is known to be aligned).
 
-Pre: a function at level `ori`. Post: the same values; the wide load stands where the first of its words was loaded,
-copies take the places of the others. Words are joined only inside a block, where nothing between them may write shared
-memory and nothing writes the base, and where they are near enough not to keep many registers alive.
+Pre: a function at level `ori`. Post: the same values; the wide load is where the first of its words was loaded, copies
+replace the others. Words are joined only within a block, if nothing between them may write shared memory, nothing
+writes the base, and they are close enough not to keep many registers live.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Passes over values: combining, value numbering, dead code."""
+"""Scalar passes: global value numbering, instruction combining, copy propagation, dead code."""

@@ -1,10 +1,11 @@
-"""Copy and constant propagation, value numbering, folding and fusing, in one walk over the dominator tree.
+"""Instruction combining and global value numbering (GVN), with copy propagation, constant folding and common
+subexpression elimination (CSE), in one walk over the dominator tree.
 
-Pre: a function at level `ori` whose operand forms are legal. Post: the same, fewer or cheaper instructions; dead ones
-are left to `dce`. Only registers that are values (:mod:`stages.optimize.values`) are looked through. Rules are tried
-until none applies:
+Pre: a function at level `ori` whose operand forms are legal. Post: the same, with fewer or cheaper instructions; dead
+ones are left to `dce`. The walk looks only through registers that are values (:mod:`stages.optimize.values`). Peephole
+rules are tried until none applies:
 
-* :mod:`stages.optimize.scalar.fold`: an instruction that is a constant, a copy, or simpler than written;
+* :mod:`stages.optimize.scalar.fold`: an instruction that is a constant, a copy, or has a simpler form;
 * :mod:`stages.optimize.scalar.fuse`: two instructions that one can do (IMAD, LEA, IADD3, LOP3), addresses that fit
   [R+imm].
 """
@@ -114,7 +115,7 @@ class Combiner:
     def build(
         self, i: Inst, op: str, mods: tuple[str, ...], dsts: tuple[Operand, ...], srcs: tuple[Operand, ...]
     ) -> Inst | None:
-        """An instruction to put in the place of ``i``, optional slots filled; None where the target has no such
+        """An instruction to put instead of ``i``, optional slots filled; None where the target has no such
         form."""
         try:
             dsts, srcs, fits = self.target.completed(op, mods, dsts, srcs)
@@ -145,7 +146,7 @@ class Combiner:
         return r
 
     def before_it(self, file: str, i: Inst) -> Reg:
-        """Put an instruction in front of the one at hand; the fresh one-word register that it writes, in the place of
+        """Insert an instruction before the current one; the fresh one-word register that it writes, instead of
         its first destination."""
         insts, at = self.here
         v = self.values
@@ -161,7 +162,7 @@ class Combiner:
         return r
 
     def define(self, p: Reg, value: Reg) -> None:
-        """The instruction at hand is about to lose a result: a copy of ``value`` in front of it makes the value ``p``,
+        """The current instruction is about to lose a result: a copy of ``value`` before it makes the value ``p``,
         and readers see through it."""
         i = Inst("COPY", (), (p,), (value,), None, *self._line())
         self.values.defs[(p.num, p.sub)] = i
@@ -297,7 +298,7 @@ class Combiner:
 
     def _due(self, i: Inst) -> bool:
         """Whether anything that rules look at has changed since the function was combined: the instruction, or one that
-        makes an operand of it, or of that, so many times."""
+        makes an operand of it, or of that, this many times."""
         old, new, near = self.stale, self.values.stale, self.near
         best = _DEPTH if id(i) in self.rewritten else 0
         for r in read_regs(i):

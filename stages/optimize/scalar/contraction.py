@@ -133,7 +133,7 @@ class _Contraction:
         return sorted(products, key=lambda p: (len(p.sums) > 1, p.sums[0]))
 
     def _fused(self, product: Inst, total: Inst, k: int) -> list[Inst]:
-        """The instruction for a sum and its product in source ``k``; in front of it a constant that has no place there.
+        """The instruction for a sum and its product in source ``k``; before it a constant that has no place there.
         Empty where the target has no such form."""
         x, addend = total.srcs[k], total.srcs[1 - k]
         a, b = product.srcs[:2]
@@ -174,7 +174,7 @@ def _register(o: Operand) -> int:
 
 
 def _fits(product: Inst, total: Inst, x: Reg) -> bool:
-    """Whether one rounding can stand for both: the same modifiers but .SAT behind the sum, no magnitude of the product,
+    """Whether one rounding can stand for both: the same modifiers but .SAT after the sum, no magnitude of the product,
     and the same lanes: a scalar half reads the low one of a product, whose lanes are equal if its factors' are."""
     if x.flags & ABS or product.mods != tuple(m for m in total.mods if m != "SAT"):
         return False

@@ -1,4 +1,4 @@
-"""What to read in place of a copy: the part of instruction combining that looks through COPY and MOV."""
+"""What to read instead of a copy: the part of instruction combining that looks through COPY and MOV."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Copy propagation within blocks: whoever reads a copy reads what was copied.
+"""Copy propagation within blocks: readers of a copy read its source instead.
 
 Lowering brings operands into vectors and results out of them by COPYs, which are half of what it makes. They go here,
-in front of all that is dear: SSA construction, value numbering, combining. Pre: a function at level `ori`. Post: the
-same values; copies that nobody reads any more are left to `dce`.
+before all expensive passes: SSA construction, value numbering, combining. Pre: a function at level `ori`. Post: the
+same values; copies that nothing reads any more are left to `dce`.
 
 Looked through are copies from registers every lane of which is written in one place, as long as neither side is written
 again in the block. Registers of fixed place live no longer than they did, and what an instruction reads and writes in
@@ -152,7 +152,7 @@ class _Propagation:
         return True
 
     def _operand(self, o: Operand, written: list[int]) -> Operand:
-        """What to read in place of an address or constant; itself if that is nothing else."""
+        """What to read instead of an address or constant; itself if that is nothing else."""
         if type(o) is Mem:
             base, ubase, desc = o.base, o.ubase, o.desc
             if base is not None and base.num in self.now:

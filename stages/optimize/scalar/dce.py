@@ -18,12 +18,12 @@ from stages.optimize.analyses import Analyses
 from stages.optimize.ssa.webs import has_ties
 from stages.optimize.values import PURE, Values, computes, is_pure
 
-# Loads whose result nobody wants may go as well (a fault that they would have raised is no defined behaviour), unless
+# Loads whose result nothing wants may go as well (a fault that they would have raised is no defined behaviour), unless
 # ordered or volatile.
 _LOADS: Final = facts.loads().keys() - facts.having("convergent")
 
 #: Products of warp groups write their accumulators alone; where a group of them ends is settled later (ptxas drops
-#: those that nobody reads too).
+#: those that nothing reads too).
 _PRODUCTS: Final = facts.having("warpgroup")
 
 
@@ -131,7 +131,7 @@ def _mark(insts: list[Inst], base: list[int], cells: int) -> tuple[bytearray, by
 
 
 def remove_unread(f: Function, a: Analyses, values: Values, roots: Iterable[Inst]) -> None:
-    """Take out those of ``roots`` whose results nobody reads, and what only they read. ``values`` are kept up to date;
+    """Take out those of ``roots`` whose results nothing reads, and what only they read. ``values`` are kept up to date;
     they say who reads."""
     gone: set[int] = set()
     work = list(roots)

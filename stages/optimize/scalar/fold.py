@@ -1,4 +1,5 @@
-"""Rules for one instruction: constants, identities, simpler forms. Each returns the new instruction or None."""
+"""Constant folding and peephole rules for one instruction: constants, identities, simpler forms. Each rule returns the
+new instruction or None."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def is_bare(o: Operand) -> bool:
 
 
 def copy_of(i: Inst, d: Operand, s: Operand) -> Inst:
-    """A COPY in the place of ``i``."""
+    """A COPY instead of ``i``."""
     return Inst("COPY", (), (d,), (s,), i.guard, i.line, i.loc)
 
 
@@ -228,7 +229,7 @@ def fold_imad(s: Combiner, i: Inst) -> Inst | None:
 
 
 def narrow_imad(s: Combiner, i: Inst) -> Inst | None:
-    """A 64-bit product or sum whose upper word nobody reads."""
+    """A 64-bit product or sum whose upper word nothing reads."""
     d = i.dsts[0]
     if (
         i.mods not in (("WIDE",), ("WIDE", "U32"))

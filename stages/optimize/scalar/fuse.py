@@ -1,8 +1,8 @@
-"""Rules for two instructions that one can do, and for addresses that fit [R+imm]. Each returns the new instruction or
-None.
+"""Peephole rules for two instructions that one can do, and for addresses that fit [R+imm]. Each rule returns the new
+instruction or None.
 
-A multiply or sum is only taken into its reader when nothing else reads it (a shift costs nothing more in LEA); an
-address is folded however many read it, since the sum dies when all of them have folded it.
+A product or sum is merged into its reader only if nothing else reads it (a shift costs nothing more in LEA). An address
+is folded for any number of readers, because the sum dies when all of them have folded it.
 """
 
 from __future__ import annotations
@@ -207,8 +207,8 @@ def _around_sum(s: Combiner, m: Mem, sum_: Inst, x: Operand, y: Operand, more: i
 
 
 def take_sign(s: Combiner, i: Inst) -> Inst | None:
-    """-x and |x|, which lowering makes by adding -0, in readers that do it themselves. What that does to a NaN nobody
-    can tell behind them. .XORSIGN reads the sign of what |x| is made of: not of another value."""
+    """-x and |x|, which lowering makes by adding -0, in readers that do it themselves. Its effect on a NaN
+    cannot be observed after them. .XORSIGN reads the sign of what |x| is made of: not of another value."""
     if "XORSIGN" in i.mods:
         return None
     for n, o in enumerate(i.srcs):

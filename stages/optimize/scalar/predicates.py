@@ -96,7 +96,7 @@ def test_of_bits(s: Combiner, i: Inst) -> Inst | None:
 
 
 def opposite(s: Combiner, i: Inst) -> Inst | None:
-    """The opposite of a predicate is read as such: ``!p`` in place of a copy of it."""
+    """The opposite of a predicate is read as such: ``!p`` instead of a copy of it."""
     a = i.srcs[0]
     if (
         i.mods != ("LUT",)

@@ -1,4 +1,4 @@
-"""Which rules are tried on which mnemonic, in order, and the pass that tries them."""
+"""The table of combining rules by mnemonic, in order, and the pass that tries them."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ Cell = tuple[int, int]
 
 
 def faults(f: Function, webs: Webs) -> list[str]:
-    """What breaks a rule: a lane made twice, a read that its definition does not dominate, two values of a web alive at
+    """What breaks a rule: a lane made twice, a read that its definition does not dominate, two values of a web live at
     once. Opaque registers have no web and no rule."""
     found: list[str] = []
     cfg = build_cfg(f)
@@ -28,7 +28,7 @@ def faults(f: Function, webs: Webs) -> list[str]:
     found += [f"register {v} is written more than once" for v in sorted(twice)]
     live = _live(f, webs, members)
     for pos in cfg.rpo:
-        now = dict(live[pos])  # (web, lane) -> the value alive in it, at the end of the block
+        now = dict(live[pos])  # (web, lane) -> the value live in it, at the end of the block
         insts = f.blocks[pos].insts
         for n in range(len(insts) - 1, -1, -1):
             i = insts[n]
@@ -53,7 +53,7 @@ def faults(f: Function, webs: Webs) -> list[str]:
 
 
 def _live(f: Function, webs: Webs, members: set[int]) -> list[dict[Cell, int]]:
-    """Per block position, (web, lane) -> the member alive there at the end; PHIs read at the ends of the blocks
+    """Per block position, (web, lane) -> the member live there at the end; PHIs read at the ends of the blocks
     before."""
     cfg = build_cfg(f)
     cells: dict[Cell, int] = {}

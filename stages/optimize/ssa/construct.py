@@ -6,10 +6,10 @@ number. Left alone are convergence barriers, fixed registers, and registers whos
 reads.
 
 * PHI d <- s.. stands at the start of a block, ``attrs["preds"]`` names the blocks that control comes from. PHIs are
-  placed only where the register is alive.
+  placed only where the register is live.
 * A guarded write reads the old value: an operand of ``uses`` with the suffix ``tied``.
-* Where the lanes of an operand come from different values, COPYs in front of the reader bring them into one; they
-  vanish behind the form.
+* Where the lanes of an operand come from different values, COPYs before the reader bring them into one; they
+  disappear when the form is left.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class _Builder:
             self.work.append(work)
 
     def _place(self) -> None:
-        """Iterated dominance frontiers of the blocks that write a register, where it is alive."""
+        """Iterated dominance frontiers of the blocks that write a register, where it is live."""
         cfg, base = self.cfg, self.base
         count = len(self.work)
         exposed: list[set[int]] = []
@@ -287,7 +287,7 @@ class _Builder:
             r = Reg(self.f.vregs[phi.v].file, phi.v, phi.sub)
             phi.made = self._value_for(r)
             self._set(r, phi.made, log)
-        merges: dict[int, list[Inst]] = {}  # identity of an instruction -> what goes in front of it
+        merges: dict[int, list[Inst]] = {}  # identity of an instruction -> what goes before it
         for touch in self.work[pos]:
             self._inst(touch, merges, log)
         for s in self.cfg.succs[pos]:

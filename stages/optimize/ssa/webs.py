@@ -1,7 +1,7 @@
-"""What SSA form knows beside the instructions: which values share a register behind it.
+"""What SSA form records besides the instructions: which values share a register after it.
 
 A *web* is a set of values that came from one register and are joined by PHIs, guarded writes or instructions that write
-in place. Its members are never alive at the same time (conventional SSA), so that leaving the form is renaming alone. A
+in place. Its members are never live at the same time (conventional SSA), so that leaving the form is renaming alone. A
 pass keeps that if it never lengthens the life of a web's member; a value that is alone in its web may live as long as a
 pass likes.
 """

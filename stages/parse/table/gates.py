@@ -438,7 +438,7 @@ subc | | F:1.3 | v1.3
 OWN = "ld st | <wide> | F:256 bit wide load/store | v8.8 t100" + _ADDRESSES + _MEMORY + _NAMED + _ASYNC + _MATRIX
 OTHER = _AFTER
 
-# What ptxas 13.5 knows and orias does not support: beginnings of opcodes, and the gates in front of that answer.
+# What ptxas 13.5 knows and orias does not support: beginnings of opcodes, and the gates before that answer.
 BEYOND = """
 fabric.try_get fabric.try_put fabric.try_red fabric.try_pullred fabric.submit fabric.wait | F | v9.3 on=100g
 multimem.cp.reduce | F | t90 v9.1
