@@ -4,7 +4,7 @@ A *unit* is one kernel with private copies of the device functions it reaches (o
 functions; a function holds blocks in layout order; a block holds instructions; instructions hold operands.
 
 Opcodes are SASS mnemonics from the first level on, spelled as nvdisasm spells them: ``op="IADD3"``, ``mods=("X",)``.
-Operands stand in nvdisasm's print order, **with every optional slot present** (an unused predicate output is ``PT``, an
+Operands are in nvdisasm's print order, **with every optional slot present** (an unused predicate output is ``PT``, an
 unused predicate input ``!PT`` or ``PT`` as the spec row says); :func:`ir_format.isa.complete` fills omitted slots.
 
 Levels: ``ptx`` -> ``ori`` -> ``allocated`` -> ``scheduled`` -> ``encoded``. At ``ori`` a register operand names a

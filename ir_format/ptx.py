@@ -179,7 +179,7 @@ class PtxInst(Record):
     colons stays whole (`shared::cluster`).  `types` are the type parts among the mods in order,
     so `cvt.rn.f32.s32` has types `('f32', 's32')`: destination first.
 
-    Operands stand in source order, destination first; optional ones that are absent are absent.
+    Operands are in source order, destination first; absent optional operands have no entry.
     `guard` is (register index, negated) or None.  `line` is the line in the PTX text (1-based,
     `# line` markers not applied), `loc` an index into `PtxFunction.locs` or None.  `row` is the
     key of the descriptor row that matched.

@@ -1,4 +1,4 @@
-"""The releases of ptxas that orias stands in for: which PTX versions each takes, and what callers read off `-V`.
+"""The releases of ptxas that orias replaces: the PTX versions that each accepts, and what callers read from `-V`.
 
 Measured on ptxas 13.0.88 and 13.5.37. Their other differences are listed in docs/front-end.md.
 """
@@ -42,7 +42,7 @@ PTX_VERSIONS: Final = (
 
 
 def release(name: str) -> Release:
-    """The release of a name; raises CompileError for one that orias does not stand in for."""
+    """The release of a name; raises CompileError for one that orias does not replace."""
     found = RELEASES.get(name)
     if found is None:
         raise CompileError(f"Value '{name}' is not defined for option 'release'", severity="fatal")

@@ -90,7 +90,7 @@ STACK_REG: Final = 1
 FRAME_MAX: Final = (1 << 31) - 16  # bytes of a frame: more than any launch gives a thread
 FRAME_MOST: Final = FRAME_MAX - (
     1 << 20
-)  # what lowering asks for at most, so that spill slots have room; addresses beyond it wrap in 32 bits
+)  # the most that lowering requests, so that spill slots have room; addresses beyond it wrap in 32 bits
 RETURN_REG: Final = 20  # R20:R21
 ARG_REGS: Final = tuple(range(4, 16))
 CALLEE_SAVED: Final = tuple(sorted({2, *range(16, 20), *range(22, 32), *(r for r in range(32, 253) if r % 8 >= 4)}))

@@ -9,7 +9,7 @@ Operands: ``r5 ur5 p5 up5 b5`` are virtual, ``R5 UR5 P5 UP5 B5`` physical; ``RZ 
 ``r5[1]`` is component 1 of ``r5``, ``r5[1:2]`` two components from 1; ``R4:2`` is the pair R4, R5. ``-`` negates,
 ``|x|`` is the magnitude, ``~`` or ``!`` inverts, ``.reuse`` and other suffixes follow. ``#0x10`` is an immediate;
 ``c[bank][r+0x8]:2`` a constant; ``desc[UR4][R2:2+UR6+0x10]`` an address; ``.L3`` a block; ``fn("f"+0)`` a code symbol;
-``<SR_TID.X>`` a named operand. Symbols stand in double quotes.
+``<SR_TID.X>`` a named operand. Symbols are in double quotes.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class Cache:
             raise Unusable(getattr(e, "strerror", None) or str(e)) from None
 
     def _secret(self) -> bytes:
-        """The folder's key, made by whoever comes first."""
+        """The folder's key, made by the first process that needs it."""
         path = os.path.join(self.folder, _SECRET)
         for _ in range(2):
             data = _read(path)

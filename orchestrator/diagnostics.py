@@ -1,7 +1,7 @@
 """Diagnostics for programs: ptxas's text read back into severity, place and message, with the column and a hint, and
 written as JSON or SARIF.
 
-The text is the one form that all stages write, each in its own process. What makes it exact: a message stands on one
+The text is the one form that all stages write, each in its own process. What makes it exact: a message is on one
 line, and what follows without ptxas's lead belongs to it.
 """
 

@@ -462,8 +462,8 @@ class Run:
             ) from None
 
     def _groups(self, stages: list[Stage]) -> list[list[Stage]]:
-        """The stages that run as one pipeline: all, but that a foreign one stands alone (what it is given and what it
-        writes is judged before others see it), and each
+        """The stages that run as one pipeline: all of them, except that a foreign one is alone (what it is given and
+        what it writes is judged before others see it), and each
         does where the streams between them are kept."""
         out: list[list[Stage]] = []
         for s in stages:

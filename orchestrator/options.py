@@ -318,7 +318,7 @@ def find(word: str, release: str = DEFAULT) -> tuple[Option, str, str, bool]:
 
 
 def read(argv: list[str]) -> CommandLine:
-    """Read a command line and settle what contradicts itself; raises UsageError."""
+    """Read a command line and resolve contradictions; raises UsageError."""
     cl = CommandLine()
     if os.environ.get("ORIAS_ACCEPT_NEWER_PTX", "0") not in (
         "",
@@ -388,7 +388,7 @@ def _of_release(cl: CommandLine) -> None:
 
 
 def _wanted(argv: list[str]) -> str:
-    """The release that the last --release names, wherever it stands: the options before it are that release's too."""
+    """The release that the last --release names, at any position: the options before it are that release's too."""
     given = ""
     for at, word in enumerate(argv):
         if word == "--release":

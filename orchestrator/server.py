@@ -24,7 +24,7 @@ from orchestrator.client import DONE, GO, HELLO, ROOT, private_folder
 
 IDLE: Final = 300.0  # seconds, unless ORIAS_SERVER_IDLE says otherwise
 _MOST: Final = 1 << 24  # bytes of a request
-_PATIENCE: Final = 5.0  # seconds that a client may take to say what it wants
+_PATIENCE: Final = 5.0  # seconds that a client may take to send its request
 
 #: What warms the tables of a target: loads, stores, arithmetic, a branch, a barrier.
 _WARM: Final = """.version {version}

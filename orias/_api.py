@@ -242,7 +242,7 @@ def run(
 
 
 def check(cubin: Image) -> Verdict:
-    """Let the judges look at a cubin: each stall and scoreboard wait over all paths, where threads meet again, and the
+    """Run the judges on a cubin: each stall and scoreboard wait over all paths, where threads reconverge, and the
     records as well as the code. Raises OriasError for input that is no cubin."""
     from stages.check.command import judge
 

@@ -73,7 +73,7 @@ def dependences(insts: list[Inst], target: str) -> Graph:
 
 
 def control_words(unit: Unit, ctx: Context) -> None:
-    """Give every instruction of a unit its control word, in the order in which they stand: ours, by the tables."""
+    """Give every instruction of a unit its control word, in the given order: ours, by the tables."""
     from stages.schedule.schedule_unit import control_unit
 
     control_unit(unit, ctx)

@@ -107,7 +107,7 @@ class RegCodec(Codec):
         has_zero: bool | None = True,
     ) -> None:
         """``flags``: single operand flag -> its bit's mask. ``has_zero``: the highest number is the zero register;
-        None: it may not stand here."""
+        None: it is not allowed here."""
         self.file, self.pos, self.width, self.name = file, pos, width, name
         self.kind = file
         self.low = (1 << size) - 1

@@ -100,7 +100,7 @@ class Target:
         return evidence.describe(evidence.keys()[self.written(row)], self.sm, row.facts.get("src") == "guess")
 
     def written(self, row: Row) -> str:
-        """The row's text as it stands in the tables, before macros."""
+        """The row's text in the tables, before macros."""
         return next(text for text in self._source.rows[row.op] if self._parse_row(text) is row)
 
     def forms(self, op: str) -> list[Form]:

@@ -198,7 +198,7 @@ def _numbered(r: Reg) -> Reg:
 
 
 class Form:
-    """A row at one SM with the kinds of its flexible operands settled."""
+    """A row at one SM with fixed kinds of its flexible operands."""
 
     __slots__ = (
         "by_bits", "by_mods", "choices", "codecs", "derived", "enums", "fixmask", "fixvalue", "flexible", "groups",

@@ -1,7 +1,7 @@
 """Special registers: which differ between the threads of a warp, which are invariant while a thread runs, which tell
 the time.
 
-A name stands for every register that begins with it (``SR_TID`` for ``SR_TID.X``). Documented in the PTX manual, except
+A name covers every register that begins with it (``SR_TID`` for ``SR_TID.X``). Documented in the PTX manual, except
 SR_SWINHI, SR_CgaCtaId and SRZ, which were measured: ptxas's code reads them in one place and uses the value everywhere.
 """
 

@@ -28,14 +28,14 @@ class DebugSection(Record):
 
 
 class _Names(Record):
-    """What symbols of the debug sections stand for: (symbol of the file, addend), or a plain number with an empty
+    """The meaning of symbols of the debug sections: (symbol of the file, addend), or a plain number with an empty
     symbol."""
 
     known: dict[str, tuple[str, int]] = fresh(default_factory=dict)
 
 
 def _place_of(code: Code, line: int) -> int:
-    """Offset of the first instruction that a PTX line after ``line`` gave (0 where only the prologue stands before
+    """Offset of the first instruction that a PTX line after ``line`` gave (0 if only the prologue comes before
     it), the end without one."""
     first = code.lines[0][1] if code.lines else 0
     prologue = True
@@ -111,7 +111,7 @@ def _apply(section: DebugSection, fixup: AttrValue, names: dict[str, tuple[str, 
             if minus:
                 value -= names.get(minus, ("", 0))[1]
             elif base and size in (4, 8):
-                # the addend stands in the bytes too, as in ptxas's: some readers apply no relocations
+                # the addend is in the bytes too, as in ptxas's: some readers apply no relocations
                 section.relocs.append((at, R_CUDA_64 if size == 8 else R_CUDA_32, base, value))
             section.data[at : at + size] = (value & (1 << 8 * size) - 1).to_bytes(size, "little")
         case _:

@@ -81,7 +81,7 @@ def _cfa_at(f: Placed) -> int:
 
 
 def debug_frame(kernels: list[Kernel], target: Target) -> Frames:
-    """Build the section for ``kernels`` in file order. Relocations stand in reverse order of kernels, FDEs before CIEs
+    """Build the section for ``kernels`` in file order. Relocations are in reverse order of kernels, FDEs before CIEs
     (measured)."""
     out = Frames()
     groups: list[tuple[list[tuple[int, str, int]], list[tuple[int, str, int]]]] = []

@@ -89,7 +89,7 @@ class Variables(Record):
     zero_align: int
     const: bytearray
     const_align: int
-    crowded: bool = False  # more addresses than bank 4 holds: only those that code asks for have a slot
+    crowded: bool = False  # more addresses than fit into bank 4: only those that code uses have a slot
 
 
 def order_units(module: Module, units: list[Unit]) -> list[Unit]:

@@ -167,7 +167,7 @@ class _Source:
                 if not started:
                     self.program.begin(k.name)
                     started = True
-                # what stands before the first position (the frame, parameters) belongs to it, as in ptxas's table
+                # code before the first position (the frame, parameters) belongs to it, as in ptxas's table
                 self._row(f.begin + (0 if first else at), table, loc, 0)
                 last, first = loc, False
         if started:
@@ -186,7 +186,7 @@ class _Source:
             context = (row, self.strings.add(name))
         self.program.row(
             pc, self.files.get(file, file), line, context
-        )  # without a .file the number itself stands there, as in ptxas's table
+        )  # without a .file the number itself is there, as in ptxas's table
 
 
 def _sass(kernels: Sequence[Kernel]) -> Lines:

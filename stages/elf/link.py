@@ -394,7 +394,7 @@ class Linker:
         return out
 
     def _constants(self) -> list[Section]:
-        """Banks that stand before the code, in order of creation: bank 4 comes late if only a later kernel needs it."""
+        """Banks that precede the code, in order of creation: bank 4 comes late if only a later kernel needs it."""
         place = {s.name: i for i, s in enumerate(self.table.low)}
         return sorted(
             self._shared_constants() + self._own_constants(True, self.target.exec_rel), key=lambda s: place[s.name]

@@ -2,7 +2,7 @@
 
 Every function has a section of its own; what another section or another file holds is reached by relocations. Section
 types, symbol types and relocation numbers as ptxas 13.0.88 writes them, order and string tables our own (measured:
-nvlink goes by names and indexes). Our math helpers stand after the function that calls them, in its section.
+nvlink goes by names and indexes). Our math helpers follow the function that calls them, in its section.
 `.nv.prototype`, by which nvlink compares declarations, is not written.
 """
 

@@ -39,9 +39,7 @@ def collect_externs(kernels: list[Kernel], module: Module, variables: Variables)
     data = [v.name for v in variables.order if v.space == "global"]
     variables.slot = {name: 8 * i for i, name in enumerate(dict.fromkeys((*first, *data, *found)))}
     variables.crowded = 8 * len(variables.slot) >= CONST_MAX
-    if (
-        variables.crowded
-    ):  # ptxas puts the addresses into the code then; here those that no code asks for lose their place
+    if variables.crowded:  # ptxas puts the addresses into the code then; here those that no code uses lose their slot
         used = {r.symbol for k in kernels for f in k.functions for r in f.code.relocs}
         variables.slot = {
             name: 8 * i for i, name in enumerate(name for name in variables.slot if name in used or name in found)

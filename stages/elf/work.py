@@ -6,7 +6,7 @@ import sys
 
 
 def run_elf(stream: str | None, output: str | None) -> int:
-    """Make the cubin of a stream; None stands for standard input and output. Returns the exit code."""
+    """Make the cubin of a stream; None means standard input and output. Returns the exit code."""
     from stages.plumbing.back_end import elf_from_stream
     from stages.plumbing.files import write_file
 

@@ -172,7 +172,7 @@ def _reloc(o: Operand, pc: int, line: int) -> Reloc | None:
 
 
 def _mark(inst: Inst, pc: int, marks: list[tuple[str, int, int]], target: Target) -> None:
-    """Marks that the mnemonic asks for, and those that ``attrs`` carries (``mark``: name, ``mark_value``: integer)."""
+    """Marks that the mnemonic requires, and those that ``attrs`` carries (``mark``: name, ``mark_value``: integer)."""
     kind = _MARKS.get(inst.op)
     if kind is not None:
         marks.append((kind, pc, 0))

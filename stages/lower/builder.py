@@ -294,7 +294,8 @@ class Builder:
         defs: tuple[Operand, ...] = (),
         attrs: dict[str, AttrValue] | None = None,
     ) -> Inst:
-        """Append an instruction; ``op`` is dotted (``"ISETP.GE.U32.AND"``), a single destination may stand alone."""
+        """Append an instruction; ``op`` is dotted (``"ISETP.GE.U32.AND"``), a single destination may be given without a
+        tuple."""
         name, mods = split_op(op)
         d: tuple[Operand, ...] = dsts if type(dsts) is tuple and (not dsts or type(dsts[0]) is not str) else (dsts,)
         g = guard

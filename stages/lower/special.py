@@ -35,7 +35,7 @@ _CS2R = {
 # Fields of a special register: (register, first bit, bits).
 _FIELDS = {"%warpid": ("SR_VIRTID", 8, 7), "%nwarpid": ("SR_VIRTCFG", 8, 8)}
 
-# sm_100+: these stand at c[0][SR_CgaSize * -0xa0 + offset].
+# sm_100+: these are at c[0][SR_CgaSize * -0xa0 + offset].
 _CGA_STEP = -0xA0
 _CGA_100 = {
     "%dynamic_smem_size": 0x2AC, "%cluster_nctarank": 0x2CC, "aggr": 0x2BC, "%reserved_smem_offset_end": 0x278,

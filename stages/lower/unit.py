@@ -53,7 +53,7 @@ class UnitContext:
         self.contracts = header.options.get("fmad", 1) != 0 and header.options.get("opt-level", 3) != 0
         self._places: dict[str, int] | None = None
         self._divisions: frozenset[str] | None = None
-        self.helpers: list[str] = []  # library functions asked for, in order
+        self.helpers: list[str] = []  # requested library functions, in order
         self.cache_options: dict[str, str] = {
             name: value for name, value in header.options.items() if name.endswith("-cache") and isinstance(value, str)
         }

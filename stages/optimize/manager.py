@@ -82,7 +82,7 @@ def finish(unit: Unit, ctx: Context) -> None:
 
 
 class Order(Record, frozen=True):
-    """Every pass named ``before`` stands before the first named ``after``: ``why``."""
+    """Every pass named ``before`` precedes the first named ``after``: ``why``."""
 
     before: str
     after: str

@@ -1,4 +1,4 @@
-"""The passes of the optimize stage, in order, and why they stand so: checked when the table is loaded."""
+"""The passes of the optimize stage, in order, with the reasons for the order, which is checked at load."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _TABLE: tuple[FunctionPass | UnitPass, ...] = (
     FunctionPass("used-bytes", mark_used_bytes, keeps=FLOW),
 )
 
-#: Why passes stand where they stand.
+#: Ordering constraints and their reasons.
 _ORDER: tuple[Order, ...] = (
     Order("guarded-vectors", "combine", "its copies are looked through there"),
     Order("guarded-vectors", "copy-propagation", "it looks for the copies as lowering made them"),

@@ -31,7 +31,7 @@ def without_abi(functions: dict[str, FuncSym], first: str) -> list[Diagnostic]:
 
 
 def check_object(module: PtxModule, separate: bool, abi: bool) -> list[Diagnostic]:
-    """What an object asks for."""
+    """The requirements of an object."""
     if separate and module.version < (3, 1):
         return [Diagnostic("fatal", "'Compile only(-c)' requires PTX ISA .version 3.1 or later")]
     if separate and not abi:

@@ -2,7 +2,7 @@
 
 Rules and texts as measured on ptxas 13.0: scalars agree as in instructions (an untyped side takes its size), arrays
 need the same size in bytes; a parameter variable's alignment must be that of an array formal, and at most that of a
-scalar one; registers stand at their natural alignment; constants fit by kind.
+scalar one; registers are at their natural alignment; constants fit by kind.
 """
 
 from __future__ import annotations

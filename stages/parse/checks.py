@@ -117,7 +117,7 @@ _BYTES: Final = {"1X": (0, 1, 2, 3), "2X": (0, 2), "4X": (0,)}
 
 
 def scaled(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[str]:
-    """Where the scales of a block-scaled mma stand: which byte of the registers, and which threads hold them (0 or 1
+    """Where the scales of a block-scaled mma are: which byte of the registers, and which threads hold them (0 or 1
     for A, 0 to 3 for B)."""
     vector = next(
         (m.partition("::")[2] for m in mods if m.startswith("scale_vec::")), "1X" if "kind::mxf8f6f4" in mods else "2X"

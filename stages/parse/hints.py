@@ -21,7 +21,7 @@ _STATEMENT: Final = re.compile(r"\s*(?:[\w$]+:\s*)?(?:@!?%?[\w$]+\s+)?([a-z][\w.
 _TYPE: Final = re.compile(r"\.([busf]\d+|f16x2|bf16|bf16x2|pred)\b")
 _SPECIAL: Final = frozenset([name.split(".")[0] for name in SREGS])
 _MOST_OF_RANGE: Final = 256
-#: Tried in this order for what a target lacks: the first of a line of targets that has it is told.
+#: Tried in this order for what a target lacks: the hint names the first of a line of targets that has it.
 _TARGETS: Final = ("sm_80", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103a", "sm_120", "sm_120a")
 _LONGEST: Final = 5000  # lines of a program that is parsed again for other targets
 
@@ -82,7 +82,7 @@ def wrong_operand(line: str, lines: Sequence[str]) -> str:
 
 
 def _fits(kind: str, wanted: str) -> bool:
-    """Whether a register of a type may stand for another: of one size, and not an integer for a float."""
+    """Whether a register of a type may replace another: of one size, and not an integer for a float."""
     if kind == "pred" or wanted == "pred":
         return kind == wanted
     size, other = re.sub(r"\D", "", kind), re.sub(r"\D", "", wanted)

@@ -201,7 +201,7 @@ class Matcher:
 
 
 def _unbraced(operands: tuple[Operand, ...], kinds: tuple[str, ...]) -> tuple[tuple[Operand, ...], tuple[str, ...]]:
-    """The scales of a block-scaled mma may stand in braces; the first register in them is it (measured)."""
+    """The scales of a block-scaled mma may be in braces; the first register in them counts (measured)."""
     values, words = list(operands), list(kinds)
     for index in (len(values) - 4, len(values) - 2):
         x = values[index] if index > 3 else None
@@ -275,7 +275,7 @@ def _once(mods: list[str]) -> list[str]:
 
 
 def _misplaced_vector(mods: list[str]) -> bool:
-    """A `.vN` before other modifiers must stand right before the types (measured: a warning)."""
+    """A `.vN` before other modifiers must come right before the types (measured: a warning)."""
     return any(m in rules.VECTORS and n not in rules.TYPES for m, n in pairwise(mods))
 
 
@@ -376,7 +376,7 @@ def _judge(opcode: Opcode, kinds: tuple[str, ...], gates: Gates) -> Verdict:
             )
         if nearest is None or len(problems) < len(nearest):
             nearest = problems
-    if opcode.name == "mma":  # its advice stands before its gates
+    if opcode.name == "mma":  # its advice comes before its gates
         early = (*early, *relations.notices("mma", opcode.typed[0].rest, gates.target))
     bound = [(t, _bind(t, kinds, opcode.vector, None, known)) for t in opcode.typed]
     fitting = [t for t, specs in bound if specs is not None]
@@ -444,7 +444,7 @@ def _literal_type(spec: OperandSpec, type_: str, kind: str) -> str:
     if (kind == "d" and type_ == "f32") or (kind == "f" and type_ == "f64"):
         return type_
     if kind[0] == "(" and spec.vector == -1 and "," not in kind:
-        return f"{{{type_}}}"  # a vector of one where a scalar stands
+        return f"{{{type_}}}"  # a vector of one in place of a scalar
     if kind[0] == "(" and ("d" in kind or "f" in kind):
         kinds = elements(kind)
         bits = compat.bit_size(type_) // (len(kinds) if spec.role == "spack" else 1)

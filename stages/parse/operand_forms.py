@@ -64,7 +64,7 @@ def _value(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
     ):
         return False
     if kind[:2] == "v:" and (spec.vector > 0 or (spec.role == "x" and spec.vector == -1 and "f" in type_)):
-        return False  # where a vector stands, and for `mov` of a variable's address into a float
+        return False  # in place of a vector, and for `mov` of a variable's address into a float
     if kind[0] == "(":
         return _vector_agrees(kind, type_, spec.relaxed, spec.vector == -1 and vector > 0)
     return agrees(kind, type_, spec.relaxed)

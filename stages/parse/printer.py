@@ -1,7 +1,7 @@
 """PTX-level IR back to PTX text.
 
 The text parses back to the same IR (line numbers apart), and ptxas makes the same code of it.  Scopes are flat: every
-variable and register stands at the top of its function under its unique name.
+variable and register is at the top of its function under its unique name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`register + constant` and `variable + constant` as a value: ptxas takes them wherever a source stands alone, and adds
+"""`register + constant` and `variable + constant` as a value: ptxas accepts them wherever a source is alone, and adds
 before the instruction (measured on its code: IADD3 with the register's width). So an instruction of its own is put in
 front."""
 

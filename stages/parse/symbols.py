@@ -1,4 +1,4 @@
-"""Names: scopes, what a name stands for, and the tables of the function being read."""
+"""Names: scopes, the meaning of a name, and the tables of the function being read."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def problems(role: str, name: str, mods: tuple[str, ...], kind: str, target: Tar
 
 
 def _elements(name: str, kind: str, index: int) -> list[str]:
-    """Faults of the elements; at `index` stands the number of an array's layer."""
+    """Faults of the elements; the element at `index` is the number of an array's layer."""
     kinds = elements(kind)
     out: list[str] = []
     if len(kinds) not in (1, 2, 4):

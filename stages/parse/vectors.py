@@ -1,4 +1,4 @@
-"""Vector operands `{a, b, ...}`: what type stands for all elements, and what elements do not go together.
+"""Vector operands `{a, b, ...}`: the type of all elements, and elements that do not fit together.
 
 Measured with ptxas 13.0 over all pairs of element kinds. Elements of one type give that type, elements of one size the
 untyped `bN`; a constant takes the size of a register next to it. Kinds are the strings described in
@@ -22,12 +22,12 @@ def elements(kind: str) -> list[str]:
 
 
 def is_element(kind: str) -> bool:
-    """True if an operand of this kind may stand in a vector."""
+    """True if an operand of this kind may be in a vector."""
     return kind[:2] in _HEADS or kind in _CONSTANTS or kind == "_"
 
 
 def common(kinds: list[str]) -> tuple[str, int]:
-    """The kind that stands for all elements ("" if no element has a type), and how many have another size."""
+    """The common kind of all elements ("" if no element has a type), and how many have another size."""
     found = ""
     misfits = 0
     for kind in dict.fromkeys(kinds):
@@ -48,7 +48,7 @@ def common(kinds: list[str]) -> tuple[str, int]:
 
 
 def _with_constant(found: str, constant: str) -> str:
-    """A constant beside what stands for the elements before it."""
+    """A constant together with the common kind of the elements before it."""
     own = _CONSTANTS[constant]
     if found in _CONSTANTS:
         return "r:b32" if "i" in (found, constant) else constant

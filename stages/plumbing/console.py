@@ -15,7 +15,7 @@ from typing import Final, NoReturn
 
 from stages.plumbing import files
 
-#: How /dev/null stands in for a closed standard stream: reading the first and writing the second fail, messages are
+#: How /dev/null replaces a closed standard stream: reading the first and writing the second fail, messages are
 #: dropped.
 _CLOSED: Final = (os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)
 

@@ -25,7 +25,7 @@ _LINKS: Final = 40  # the kernel follows as many
 
 
 def _target(path: str) -> str:
-    """The path that all symbolic links lead to; '' if one of them stands for an open descriptor, which has no path that
+    """The path that all symbolic links lead to; '' if one of them is an open descriptor, which has no path that
     could be replaced."""
     for _ in range(_LINKS):
         try:

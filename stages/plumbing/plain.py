@@ -14,7 +14,7 @@ from ir_format.record import Record, fresh
 
 
 class Plain(Record):
-    """A command line: ``values`` by option name, in order where one is repeated; ``files``; ``flags`` that stand in
+    """A command line: ``values`` by option name, in order where one is repeated; ``files``; ``flags`` that are in
     it."""
 
     values: dict[str, list[str]] = fresh(default_factory=dict)

@@ -84,7 +84,7 @@ def _imported(what: str) -> Callable[[Unit, Context], object]:
 
 
 def _level(stage: Stage, unit: Unit) -> str:
-    """The level at which a unit stands between two passes: that which the stage writes as soon as it keeps its
+    """The level of a unit between two passes: that which the stage writes as soon as it keeps its
     rules."""
     insts = [i for f in unit.functions for b in f.blocks for i in b.insts]
     if stage.writes == "scheduled":

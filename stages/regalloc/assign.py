@@ -156,7 +156,7 @@ class Bank:
 
 
 def hinted(grouping: Grouping, group: Group) -> list[int]:
-    """The bases at which copies would vanish, in the order of the copies."""
+    """The bases at which copies would disappear, in the order of the copies."""
     found: list[int] = []
     for slot, cell in group.hints:
         other, other_slot = grouping.place(cell)

@@ -45,7 +45,7 @@ def divergent_regions(ranges: Ranges) -> list[list[int]]:
 
 def widen(ranges: Ranges, temps: set[int], files: frozenset[str] = WARP_FILES) -> None:
     """Extend the live ranges of warp registers over the divergent regions in which they occur. ``temps`` are excepted:
-    spill code stands next to its use."""
+    spill code is next to its use."""
     vregs = ranges.func.vregs
     owner = ranges.cells.owner
     warp = [

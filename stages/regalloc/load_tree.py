@@ -1,4 +1,4 @@
-"""Numbers at consecutive points, of which ranges grow and are asked for their largest, each in logarithmic time (a
+"""Numbers at consecutive points, whose ranges are increased and queried for their largest, each in logarithmic time (a
 segment tree whose inner nodes keep what was added to all of their points).
 
 Spilling undoes choices one by one; with a list each would cost the length of the function.

@@ -41,7 +41,7 @@ class _State:
         self.written = written
         self.shapes = shapes  # accumulator blocks of outstanding products, as register masks
         self.stale = (
-            stale  # since the last ARRIVE: 1 if the threads may have parted or come back, 2 if a stage was left
+            stale  # since the last ARRIVE: 1 if the threads may have diverged or reconverged, 2 if a stage was left
         )
 
     def key(self) -> tuple[tuple[int, ...], int, frozenset[int], int]:

@@ -199,7 +199,7 @@ def _later_writes(blocks: list[ScoreboardedBlock], cfg: Cfg) -> list[int]:
 
 def _needs(block: ScoreboardedBlock, later: int) -> list[tuple[int, int]]:
     """For each instruction, the index of the first instruction that depends on its result, and of the first that
-    depends on its reads: _FAR if it stands after the block, -1 if there is none."""
+    depends on its reads: _FAR if it comes after the block, -1 if there is none."""
     count = len(block.insts)
     out = [(-1, -1)] * count
     touched: dict[int, int] = {}

@@ -1,6 +1,6 @@
 """Zeroing of register pairs: one CS2R of the zero register replaces two moves of zero, as in ptxas's code on every SM.
 
-Pre: physical registers. Post: the same values; the CS2R stands at the place of the earlier move.
+Pre: physical registers. Post: the same values; the CS2R replaces the earlier move.
 """
 
 from __future__ import annotations

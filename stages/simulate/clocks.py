@@ -5,12 +5,12 @@ knows of all others is a row of clocks; lanes that met at a barrier share one ro
 other is kept in a separate matrix, because they diverge and converge far more often. The last column of a row covers
 all lanes of earlier sets of blocks, by the number of the set.
 
-Edges of happens-before: threads that meet at a convergence barrier, WARPSYNC or a barrier of the block know all that
-the others knew. An instruction that a group executes together comes after all that the group did. A fence followed by
-a strong write or an atomic publishes, at the address written, what the thread knew at the fence and what other threads
-that it knows of had fenced. A thread that reads this address with a strong read or an atomic has *heard* it; it knows
-it once it has invalidated L1 (CCTL.IVALL), or within a block from its next fence on. Barrier objects publish and tell
-at once.
+Edges of happens-before: threads that synchronize at a convergence barrier, WARPSYNC or a barrier of the block know all
+that the others knew. An instruction that a group executes together comes after all that the group did. A fence followed
+by a strong write or an atomic publishes, at the address written, what the thread knew at the fence and what other
+threads that it knows of had fenced. A thread that reads this address with a strong read or an atomic has *heard* it; it
+knows it once it has invalidated L1 (CCTL.IVALL), or within a block from its next fence on. Barrier objects publish and
+tell at once.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def note(b: Builder, key: str, row: tuple[AttrValue, ...]) -> None:
 class LowStack:
     """The stack of a call in a function with a dynamic stack, or with arguments for which R1 is not aligned enough. It
     lies below the dynamic stack, or in the frame, has ``size`` bytes, and is followed by the function's stack pointer.
-    R1 points there only during the CALL: no other instruction may stand between the two changes of R1, because spill
+    R1 points there only during the CALL: no other instruction may come between the two changes of R1, because spill
     code uses R1 as the base of the frame."""
 
     __slots__ = ("base", "size")

@@ -1,1 +1,1 @@
-"""Convergence barriers: where threads of a warp part and where they meet again."""
+"""Convergence barriers: where threads of a warp diverge and where they reconverge."""

@@ -1,12 +1,12 @@
-"""Convergence barriers: BSSY where threads may part, BSYNC where they meet, BREAK where some leave for good.
+"""Convergence barriers: BSSY where threads may diverge, BSYNC where they reconverge, BREAK where some leave for good.
 
 Every meeting point of groups of threads (:class:`stages.lower.convergence.divergence.Groups`) gets the region that
-:mod:`stages.lower.convergence.regions` finds for it. On each edge from the region to its join stands one BSYNC block.
+:mod:`stages.lower.convergence.regions` finds for it. Each edge from the region to its join has one BSYNC block.
 Where a thread can leave the region to a place from which the join can't be reached, it executes BREAK, so that nothing
 waits for it; EXIT does that by itself. Given up are
 
 * regions in which some threads may wait for the whole warp (BAR, WARPSYNC of all threads) while others wait at the join
-  already: the warp would stand still. (ptxas gives up the innermost one);
+  already: a deadlock. (ptxas gives up the innermost one);
 * meeting points from which it is a short way to the next: the way is cheaper than the barrier;
 * regions with several entries (irreducible flow).
 
@@ -87,14 +87,15 @@ def _end_apart(fn: Function) -> None:
 
 
 def wait_for_warp(fn: Function, sm: int) -> None:
-    """WARPSYNC before instructions that need the whole warp (attrs ``warp``), wherever threads may have parted before.
+    """WARPSYNC before instructions that need the whole warp (attrs ``warp``), wherever threads may have diverged
+    before.
 
     BSYNC alone does not promise it: a YIELD lets waiting threads continue. ptxas does the same (measured on sm_90 and
     sm_100). Divergent branches count too, as some have no barrier.
     """
     cfg = build_cfg(fn)
     entry = [False] * len(fn.blocks)
-    entry[0] = fn.kind != "entry"  # part of a warp may call a function
+    entry[0] = fn.kind != "entry"  # a divergent group may call a function
 
     def parts(i: Inst) -> bool:
         if i.op in _PARTING:
@@ -322,7 +323,7 @@ def edge_steps(flow: Flow, regions: list[Region]) -> dict[tuple[int, int], tuple
 
 
 def _clashing(flow: Flow, regions: list[Region]) -> list[Region]:
-    """Regions whose BSYNC would stand in two places: BSSY can name only one."""
+    """Regions whose BSYNC would be in two places: BSSY can name only one."""
     places: dict[int, set[tuple[int, tuple[Step, ...]]]] = {}
     for (_, v), chain in edge_steps(flow, regions).items():
         for k, (kind, i) in enumerate(chain):

@@ -1,13 +1,13 @@
 """Divergence analysis: which values and branches are the same for all threads of a warp, and where its threads may be
 apart.
 
-A value is uniform when all its definitions have uniform sources, stand under no divergent guard, and lie in no block
-that part of a warp may execute while other threads do the same elsewhere. The functions are not in SSA form, so one
+A value is uniform when all its definitions have uniform sources, are under no divergent guard, and lie in no block
+that a divergent group may execute while other threads do the same elsewhere. The functions are not in SSA form, so one
 divergent definition makes the variable divergent everywhere. A load from a uniform address counts as uniform (ptxas
 does so too: measured).
 
 *Groups.* Every block gets the label of the group of threads that executes it together. A divergent branch gives each of
-its ways a label of its own. Where several labels arrive, or threads leave a loop in different rounds, is a *meeting
+its ways a label of its own. Where several labels arrive, or threads leave a loop in different iterations, is a *meeting
 point*: it gets a new label, or, where a region of convergence (:mod:`stages.lower.convergence.regions`) brings all
 threads together that were so at the region's start, the label of that start. So two places with one label are passed by
 the same threads, and the blocks with the entry's label are executed by the whole warp.
@@ -129,15 +129,15 @@ class Groups:
         self.regions = regions
         self.careful = False  # whether a loop is asked after those in it
         self.dropped: set[int] = set()
-        self.parting: set[int] = set()  # loops whose threads may leave them, or continue, in different rounds
+        self.parting: set[int] = set()  # loops whose threads may leave them, or continue, in different iterations
         self.thinning: set[int] = (
             set()
         )  # loops that some threads may leave for a dead end, while the others stay together
-        self.late: dict[int, int] = {}  # dead end -> loop that threads come from in different rounds
+        self.late: dict[int, int] = {}  # dead end -> loop that threads come from in different iterations
         count = len(flow.fn.blocks)
         self.label = [-1] * count
         self.entering: dict[int, int] = {}  # loop -> label of the threads that come to it
-        self._inner: dict[int, int] = {}  # loop -> label at its header in a round
+        self._inner: dict[int, int] = {}  # loop -> label at its header in an iteration
         self.met: list[int] = []
         self.whole: set[int] = {0}
         self._edge: dict[tuple[int, int], int] = {}
@@ -300,7 +300,7 @@ class Divergence:
                 return
 
     def _come_late(self, v: int, n: int) -> None:
-        """In a dead end that threads come to in different rounds of a loop, what the loop defines is not the same for
+        """In a dead end that threads reach in different iterations of a loop, what the loop defines is not the same for
         all of them."""
         if (v, n) in self._late:
             return

@@ -1,9 +1,9 @@
 """Regions of convergence: from where on the threads that come to a block are waited for.
 
-A region belongs to a *join*, the block where its threads meet. It starts at the nearest place that dominates every way
-to the join and that no thread passes twice on its way: the immediate dominator of the join, or, where that lies in a
-loop that the join lies outside of, the edges into the outermost such loop. (ptxas: the same places.) It is found by a
-walk back from the join, so its cost is its own size.
+A region belongs to a *join*, the block where its threads reconverge. It starts at the nearest place that dominates
+every way to the join and that no thread passes twice on its way: the immediate dominator of the join, or, where that
+lies in a loop that the join lies outside of, the edges into the outermost such loop. (ptxas: the same places.) It is
+found by a walk back from the join, so its cost is its own size.
 
 Loops are natural loops. A header with several latches that follow one another (`continue`) heads as many loops, one in
 the other, as in ptxas's code: threads that go round an inner one are waited for after it. A cycle with several entries
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 class Loop:
     """``header``: block that every way into the loop passes, or -1; ``before``: where it has none, the block that
-    dominates the entries; ``latches``: where its own rounds end."""
+    dominates the entries; ``latches``: where its own iterations end."""
 
     __slots__ = ("before", "body", "header", "latches")
 
@@ -155,7 +155,7 @@ class Regions:
         return not left or self._exits[left[-1]] != {s}
 
     def at(self, join: int) -> Region | None:
-        """The region whose threads meet at ``join``; None where that can't be."""
+        """The region whose threads reconverge at ``join``; None if that is impossible."""
         if join not in self._found:
             self._found[join] = self._find(join)
         return self._found[join]

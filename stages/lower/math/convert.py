@@ -380,7 +380,7 @@ def _widened(rule: Rule) -> Rule:
     return whole
 
 
-_APART: Final = -1  # stands for a register that PTX does not have
+_APART: Final = -1  # represents a register that PTX does not have
 
 RULES: dict[str, Rule] = {
     **{f"cvt.{f}.{i}": with_sat(int_to_float) for f in _FLOATS for i in INTS},

@@ -72,7 +72,7 @@ def mbarrier(b: Builder, inst: PtxInst) -> None:
 
 
 def _init(b: Builder, inst: PtxInst) -> None:
-    """The counts as the hardware keeps them. Bit 0 tells the layout; that of PTX 9.3 has smaller counts on sm_107
+    """The counts as the hardware keeps them. Bit 0 gives the layout; that of PTX 9.3 has smaller counts on sm_107
     (measured on 13.5)."""
     at = shared_address(b, inst, inst.operands[0])
     n = b.src(inst.operands[1], "u32")
@@ -231,7 +231,7 @@ def _wait(b: Builder, inst: PtxInst) -> None:
             raise b.unsupported(inst)
         w = b.r()
         known = b.src(inst.operands[2], "u32" if inst.has("parity") else "b64")
-        what = {**what, "operand": 2, "strong": 1}  # read anew each time: loops wait for it to change
+        what = {**what, "operand": 2, "strong": 1}  # read again each time: loops wait for it to change
         if type(known) is Imm:
             b.emit(
                 "LDS",

@@ -1,5 +1,5 @@
 """Queries of textures, samplers and surfaces that no instruction answers: the driver keeps a table for each, whose
-address stands in bank 0. The header's number counts its entries; their size is a symbol that the driver resolves.
+address is in bank 0. The header's number counts its entries; their size is a symbol that the driver resolves.
 
 Tables, sizes and places of the fields as measured on ptxas 13.0.
 """

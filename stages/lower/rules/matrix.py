@@ -256,7 +256,7 @@ def _planes(b: Builder, x: Reg, t: str, xor: bool) -> list[Reg]:
         plane = b.r(x.width)
         for i in range(x.width):
             w, to = x._replace(sub=x.sub + i, width=1), plane._replace(sub=i, width=1)
-            if t == "s4":  # odd nibbles stand where they must; even ones move up
+            if t == "s4":  # odd nibbles are in place; even ones move up
                 v = w
                 if k == 0:
                     v = b.r()

@@ -155,7 +155,7 @@ class _Converter:
             self._moved(join, head)
 
     def _moved(self, join: Block, head: Block) -> None:
-        """The instructions of ``join`` stand in ``head`` now."""
+        """The instructions of ``join`` are in ``head`` now."""
         bars = self.bars.pop(join.id, set())
         for bar in bars & self.users.keys():
             self.users[bar] = [(head if where is join else where, inst) for where, inst in self.users[bar]]

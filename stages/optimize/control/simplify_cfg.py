@@ -233,7 +233,8 @@ def simple_barrier(users: list[tuple[Block, Inst]]) -> bool:
 
 
 def _drop_last_barriers(f: Function, ctx: Context) -> None:
-    """Threads that do nothing but end after a BSYNC need not meet there (ptxas puts no barrier either: measured)."""
+    """Threads that do nothing but end after a BSYNC need not reconverge there (ptxas emits no barrier either:
+    measured)."""
     ends: set[int] = set()  # blocks from whose start nothing happens but EXIT
     for n in range(len(f.blocks) - 1, -1, -1):
         b = f.blocks[n]
@@ -268,7 +269,7 @@ def redirect(f: Function, moved: dict[int, int]) -> None:
 
 
 def drop_warpsync(f: Function, a: Analyses) -> bool:
-    """The pass: WARPSYNC of all threads goes where the warp can't have parted since the last one (ptxas has none there
+    """The pass: remove WARPSYNC of all threads if the warp can't have diverged since the last one (ptxas has none there
     either: measured)."""
     if any(i.op == "WARPSYNC" for b in f.blocks for i in b.insts):
         _warpsync(f, a)
@@ -306,7 +307,7 @@ def _warpsync(f: Function, a: Analyses) -> None:
         )
 
     count = len(f.blocks)
-    apart = [f.kind != "entry"] * count  # a function may be called by part of a warp
+    apart = [f.kind != "entry"] * count  # a divergent group may call a function
     sync = {id(i) for b in f.blocks for i in b.insts if whole(i)}
 
     def leave(pos: int) -> bool:

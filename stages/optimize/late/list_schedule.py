@@ -245,7 +245,7 @@ class _Virtual:
 
 def _coalesced(insts: list[Inst], cells: Cells, written: list[list[int]]) -> dict[tuple[int, int], int]:
     """(node, cell it writes) -> the cell that a later copy in the block hands the value to. Whoever still reads the old
-    value of that cell stays before the node, so that both can share a register and the copy vanishes."""
+    value of that cell stays before the node, so that both can share a register and the copy disappears."""
     first = cells.first
     made: dict[int, int] = {}
     out: dict[tuple[int, int], int] = {}

@@ -52,7 +52,7 @@ def rematerialize(f: Function, a: Analyses) -> bool:
 
     @cache
     def together() -> bool:
-        """Whether the parts of a warp meet where their ways do."""
+        """Whether divergent groups of a warp reconverge where their paths do."""
         return all(map(parts_meet, a.unit.functions))
 
     ctx, live, values, need = a.ctx, a.live, a.values, a.short
@@ -193,7 +193,7 @@ class _Finder:
     def _lasts(self, r: Reg) -> bool:
         """Whether what a register holds where a value is made it holds wherever that may be rematerialized. A uniform
         register belongs to the warp: another part of it, in the same code or after it, may write it meanwhile. So it
-        must be a constant, and parts must meet where their ways do."""
+        must be a constant, and divergent groups must reconverge where their paths do."""
         if not self.values.value[r.num] or r.file != "UR":
             return bool(self.values.value[r.num]) and r.file == "R"
         made = self.values.defs.get((r.num, 0))
@@ -259,7 +259,7 @@ def _leaves(insts: tuple[Inst, ...]) -> frozenset[int]:
 
 
 def _clusters(uses: list[Place]) -> list[list[Place]]:
-    """Uses that stand close together."""
+    """Uses that are close together."""
     out: list[list[Place]] = []
     for pos, n in uses:
         if out and out[-1][-1][0] == pos and n - out[-1][-1][1] <= _GAP:

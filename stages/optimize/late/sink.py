@@ -39,7 +39,7 @@ _FAR: Final = 40
 _CLIMB: Final = 64
 #: Blocks that may load a value each for itself (guessed).
 _BLOCKS: Final = 3
-_LEADING: Final = facts.with_value("ctl", "bssy", "bsync") | {"WARPSYNC"}  # they stand first in their blocks
+_LEADING: Final = facts.with_value("ctl", "bssy", "bsync") | {"WARPSYNC"}  # they are first in their blocks
 
 
 def sink_values(f: Function, a: Analyses) -> bool:

@@ -48,9 +48,9 @@ def promote_to_uniform(unit: Unit, ctx: Context) -> bool:
 
 
 def parts_meet(f: Function) -> bool:
-    """Whether threads that part meet again at once where their ways do. Where lowering found no place for a barrier
-    (loops with several entries) they run on apart, and what one part of the warp writes to a uniform register the other
-    may read in the midst of another use."""
+    """Whether divergent threads reconverge at once where their paths do. If lowering found no place for a barrier
+    (loops with several entries) they continue separately, and what one group of the warp writes to a uniform register
+    the other may read in the midst of another use."""
     cfg = build_cfg(f)
     forks = [
         p

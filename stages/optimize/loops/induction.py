@@ -37,7 +37,7 @@ class Count(NamedTuple):
 
     @property
     def before(self) -> int:
-        """What to add to the counter at the start of a round for the value of x in the round before."""
+        """What to add to the counter at the start of an iteration for the value of x in the previous one."""
         return (self.offset - self.step) & _WORD
 
 
@@ -174,7 +174,7 @@ def start_of(f: Function, cfg: Cfg, loop: int, counter: Reg) -> int | None:
 
 
 def rounds(count: Count, start: int) -> int | None:
-    """How many rounds the loop makes when the counter starts at ``start``; None where the bound is no constant, the
+    """The trip count if the counter starts at ``start``; None if the bound is no constant, the
     counter wraps round or the loop has no end."""
     bound = value_of(count.bound)
     if bound is None:

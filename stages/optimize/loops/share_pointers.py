@@ -94,7 +94,7 @@ class _Sharer:
 
     @property
     def readers(self) -> dict[int, list[Place]]:
-        """Register -> the places that read it; few functions have a pointer that asks for them."""
+        """Register -> the places that read it; few functions have a pointer that needs them."""
         found = self._readers
         if found is None:
             found = self._readers = {}
@@ -245,7 +245,7 @@ class _Sharer:
         )
 
     def _more(self, row: _Row) -> tuple[object, ...]:
-        """(modifiers, y, size) where all that the loop does with the pointer is to add y * size to it; y stands where
+        """(modifiers, y, size) if all that the loop does with the pointer is to add y * size to it; y is where
         the pointers start."""
         found: set[tuple[object, ...]] = set()
         home = self.place[id(row.sums[0] if row.sums else row.start)]

@@ -53,7 +53,7 @@ from stages.optimize.scalar.dce import remove_dead_code
 from stages.optimize.scalar.fold import TURNED, inverted, value_of
 from stages.plumbing.runner import Context
 
-#: (instructions of the body beside the counter and the test, most rounds that are unrolled for good): measured on
+#: (instructions of the body except the counter and the test, most iterations that are unrolled completely): measured on
 #: ptxas, in between by straight lines of their product.
 _WHOLE: Final = (
     (1, 4000),
@@ -76,20 +76,20 @@ _WHOLE: Final = (
     (100, 3),
     (140, 2),
 )
-# instructions of a loop unrolled for good (ptxas: up to 5,460; beyond this the time to compile is not worth it)
+# instructions of a completely unrolled loop (ptxas: up to 5,460; beyond this the time to compile is not worth it)
 _MOST: Final = 1200
 _PART: Final = 350  # instructions of a loop unrolled in part, remainder included, and the longest body (measured)
 _PART_BODY: Final = 72
 _COPIES: Final = 16  # copies of a loop unrolled in part (ptxas: up to 171)
-#: Loads of all copies: more than these find no registers, and those of later rounds take them from earlier ones. A
-#: round with this many stays alone.
+#: Loads of all copies: more than these find no registers, and those of later iterations take them from earlier ones. A
+#: loop with this many in an iteration is not copied.
 _UNDER_WAY: Final = 16
-#: Longest body of a loop whose rounds are not known, in steps (:func:`steps`; measured): without and with loads.
+#: Longest body of a loop whose trip count is not known, in steps (:func:`steps`; measured): without and with loads.
 _OPEN_BODY: Final = (18, 47)
 _LATE: Final = facts.fetching()
 _FREE: Final = ("COPY", "UNDEF", "PCOPY")
 _AT_ONCE: Final = 4
-_ROUNDS: Final = 3  # inner loops that vanish make the loop around them a candidate
+_ROUNDS: Final = 3  # inner loops that disappear make the loop around them a candidate
 #: Bodies with these stay: protocols of their own, calls, fences (measured for MEMBAR), instructions that only some
 #: threads of a warp may come to.
 _NEVER: Final = facts.having("noduplicate")
@@ -117,7 +117,7 @@ def _clean(f: Function, a: Analyses) -> None:
     merge_blocks(f)
     a.enter_ssa()
     assert a.webs is not None
-    remove_dead_code(f, a)  # the tests between the rounds
+    remove_dead_code(f, a)  # the tests between the iterations
     for b in f.blocks:
         if fold_steps(b, a.webs):
             a.ctx.count("blocks with steps folded")
@@ -132,7 +132,7 @@ def _clean(f: Function, a: Analyses) -> None:
 
 
 def limit_whole(body: int) -> int:
-    """Most rounds of a loop that are unrolled for good, by the length of its body."""
+    """Most iterations of a loop that are unrolled completely, by the length of its body."""
     if body < 1:
         return _WHOLE[0][1]
     for (k, n), (k2, n2) in pairwise(_WHOLE):
@@ -143,7 +143,7 @@ def limit_whole(body: int) -> int:
 
 
 def factor(body: int, made: int) -> int:
-    """Copies of a loop of ``made`` rounds: as many as, with the remainder, have the size allowed; 1 where that is not
+    """Copies of a loop of ``made`` iterations: as many as, with the remainder, fit the size limit; 1 if that is not
     worth it."""
     if body > _PART_BODY:
         return 1
@@ -151,8 +151,8 @@ def factor(body: int, made: int) -> int:
 
 
 def steps(block: Block) -> int:
-    """Instructions as ptxas counts them for loops whose rounds are not known (measured): before two become one, and a
-    64-bit sum once."""
+    """Instructions as ptxas counts them for loops whose trip count is not known (measured): before two become one, and
+    a 64-bit sum once."""
     total = 0
     for i in block.insts:
         if i.op in _FREE or "X" in i.mods:
@@ -312,11 +312,11 @@ class _Unroller:
         # the block that is jumped to keeps its number
         return [Block(block.id, self._copies(block, rest), max(0, block.depth - 1)), main]
 
-    # ------------------------------------------------------------------ rounds that are counted when the loop is
+    # ------------------------------------------------------------------ iterations that are counted when the loop is
     # reached
 
     def _open(self, pos: int, block: Block, count: Count, start: int | None) -> list[Block] | None:
-        """Four copies while four rounds are left, two, one."""
+        """Four copies while four iterations are left, two, one."""
         if (count.compare, count.step > 0) not in _TOWARDS or abs(count.step) >= 1 << 24:
             why = f"its test ({count.compare}, step {count.step}) does not tell ahead how many rounds are left"
             self._missed(block, "UnknownRounds", why, count)
@@ -347,7 +347,7 @@ class _Unroller:
             go.insts.append(self._inst("COPY", (), (never,), (NOT_PT,)))
             limit = self._limit(go, bound, (_AT_ONCE - 1) * count.step)
         self._branch(front, inverted(enter), middle.id)
-        # four rounds, and again
+        # four iterations, and again
         main.insts = self._copies(block, _AT_ONCE)
         x = self._plus(count.counter, count.before, main)
         if odd:
@@ -355,7 +355,7 @@ class _Unroller:
         else:
             self._test(main, again, count, x, limit, PT)
         self._branch(main, again, main.id)
-        # two rounds
+        # two iterations
         if bar is not None:
             middle.insts.append(self._inst("BSYNC", self._kind(), (), (bar,)))
         x = self._plus(count.counter, count.before, middle)
@@ -428,7 +428,7 @@ class _Unroller:
         return d
 
     def _limit(self, block: Block, bound: Operand, away: int) -> Operand:
-        """The bound less what a few rounds add, modulo 2**32."""
+        """The bound less what a few iterations add, modulo 2**32."""
         known = value_of(bound)
         if known is None:
             assert type(bound) is Reg
@@ -451,7 +451,7 @@ class _Unroller:
         return d
 
     def _ahead(self, block: Block, d: Reg, count: Count, bound: Operand, x: Reg, start: int | None) -> None:
-        """``d`` = the test holds for the next rounds too, x being of the round before the first."""
+        """``d`` = the test is true for the next iterations too, x being of the iteration before the first."""
         ahead = _AT_ONCE - 1
         if start is not None and value_of(bound) is None:
             at = (start + count.before) & 0xFFFFFFFF
@@ -472,8 +472,9 @@ class _Unroller:
         block.insts.append(self._inst("ISETP", mods, (d, PT), (x, limit, sure)))
 
     def _left(self, block: Block, d: Reg, count: Count, bound: Operand, x: Reg, ahead: int, first: bool) -> None:
-        """``d`` = x, from the round before, does not meet the bound within the next ``ahead`` rounds. What is left is 0
-        after the last iteration, and a complete wrap of the counter before the first: then it is reduced by one."""
+        """``d`` = x, from the previous iteration, does not reach the bound within the next ``ahead`` ones. What is left
+        is 0 after the last iteration, and a complete wrap of the counter before the first: then it is reduced by
+        one."""
         less = 1 if first else 0
         known = value_of(bound)
         far = ahead * abs(count.step)

@@ -10,8 +10,8 @@ threads is open. As ptxas does (measured on sm_75 to sm_120):
   other operations on a place that is the same for the warp go through REDUX.
 
 Only relaxed and releasing operations (attribute ``relaxed``, from lowering): after an acquiring one the result must
-have come. Votes go to general registers, not to uniform ones as in ptxas's code: another part of the warp could write
-those.
+have come. Votes go to general registers, not to uniform ones as in ptxas's code: a divergent group of the warp could
+write those.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ _QUIET: Final = (
     - facts.reading(*_SPACES, "tensor")
     - facts.writing(*_SPACES, "tensor")
 )
-#: A value further behind is loaded anew: it would hold a register for longer than a load takes (guessed; executed
+#: A value further back is loaded again: it would occupy a register for longer than a load takes (guessed; executed
 #: cycles of kernels with long blocks would tell).
 _FAR: Final = 160
 _MOST: Final = 48  # places that are remembered at once: keeps a block's work linear

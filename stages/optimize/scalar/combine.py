@@ -93,7 +93,7 @@ class Combiner:
 
     def unchanged(self, since: Inst, *ops: Operand) -> bool:
         """Whether operands that ``since`` reads mean the same at the instruction at hand: they are steady, or ``since``
-        stands before it in the same block (or is at hand) and nothing from it on writes them."""
+        precedes it in the same block (or is the current one) and nothing from it on writes them."""
         web = self.values.web
         loose = [web[o.num] for o in ops if type(o) is Reg and not self.is_free(o)]
         if not all(type(o) is Reg or self.is_free(o) for o in ops):
@@ -182,7 +182,7 @@ class Combiner:
         self.values.adjust(i, +1)
 
     def unread_between(self, first: Inst, last: Inst) -> bool:
-        """Whether ``first`` stands shortly before ``last`` (the instruction at hand) and nothing between reads what it
+        """Whether ``first`` shortly precedes ``last`` (the current instruction) and nothing between reads what it
         makes."""
         insts, at = self.here
         made = {(r.num, c) for r in written_regs(first) for c in range(r.sub, r.sub + r.width)}
@@ -411,7 +411,7 @@ class Combiner:
         return True
 
     def _within(self, i: Inst) -> bool:
-        """Whether a copy is between values of one web, so that it vanishes."""
+        """Whether a copy is between values of one web, so that it disappears."""
         d, s = i.dsts[0], i.srcs[0]
         if type(d) is not Reg or type(s) is not Reg or ZERO in (d.num, s.num):
             return False

@@ -174,7 +174,7 @@ def _register(o: Operand) -> int:
 
 
 def _fits(product: Inst, total: Inst, x: Reg) -> bool:
-    """Whether one rounding can stand for both: the same modifiers but .SAT after the sum, no magnitude of the product,
+    """Whether one rounding can replace both: the same modifiers but .SAT after the sum, no magnitude of the product,
     and the same lanes: a scalar half reads the low one of a product, whose lanes are equal if its factors' are."""
     if x.flags & ABS or product.mods != tuple(m for m in total.mods if m != "SAT"):
         return False

@@ -22,7 +22,7 @@ from stages.optimize.values import PURE, Values, computes, is_pure
 # ordered or volatile.
 _LOADS: Final = facts.loads().keys() - facts.having("convergent")
 
-#: Products of warp groups write their accumulators alone; where a group of them ends is settled later (ptxas drops
+#: Products of warp groups write their accumulators alone; the end of a group is determined later (ptxas drops
 #: those that nothing reads too).
 _PRODUCTS: Final = facts.having("warpgroup")
 

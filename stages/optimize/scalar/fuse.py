@@ -269,7 +269,7 @@ def fuse_lop3(s: Combiner, i: Inst) -> Inst | None:
                 ins.append(o)
         if len(ins) > 3 or not s.unchanged(m, *ins[: len({o for o in m.srcs[:3] if o != RZ})]):
             continue
-        ins.sort(key=lambda o: type(o) is not Reg)  # registers first; an immediate must stand second
+        ins.sort(key=lambda o: type(o) is not Reg)  # registers first; an immediate must be second
         if len(ins) == 3 and type(ins[2]) is not Reg:
             ins[1], ins[2] = ins[2], ins[1]
         inner = m.srcs[3].value & 0xFF
@@ -286,7 +286,7 @@ def fuse_lop3(s: Combiner, i: Inst) -> Inst | None:
 
 
 def _row(ops: tuple[Operand | None, ...], bits: dict[Operand, int], mid: int = 0) -> int:
-    """The row of a truth table for given input bits; None stands for the inner result ``mid``, RZ for 0."""
+    """The row of a truth table for given input bits; None means the inner result ``mid``, RZ means 0."""
     row = 0
     for o in ops:
         row = row << 1 | (mid if o is None else bits.get(o, 0))

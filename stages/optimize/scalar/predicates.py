@@ -25,7 +25,7 @@ _JOINS: Final = {0xC0: "AND", 0xFC: "OR", 0x3C: "XOR"}
 
 
 def fold_choice(s: Combiner, i: Inst) -> Inst | None:
-    """A constant that stands in a register only because it comes first: the choice is turned round."""
+    """A constant that is in a register only because it comes first: the operands of the select are swapped."""
     a, b, p = i.srcs[:3]
     if i.mods or type(a) is not Reg or a.num == ZERO or type(p) is not Reg:
         return None

@@ -1,7 +1,7 @@
 """Rules for 64-bit sums: one IMAD.WIDE for a product or an extended word, LEA for a shifted pair, IADD.64 where the SM
 has it, three terms at once.
 
-A sum of two pairs is `IADD3 lo, p = a, b` and `IADD3.X hi = a', b', p`. The rules stand at the upper half; the lower
+A sum of two pairs is `IADD3 lo, p = a, b` and `IADD3.X hi = a', b', p`. The rules start at the upper half; the lower
 one becomes part of what they make.
 """
 
@@ -290,7 +290,7 @@ def fuse_three(s: Combiner, i: Inst) -> Inst | None:
         terms = sorted((*inner, other), key=lambda x: type(x.lo) is not Reg)
         if type(terms[1].lo) is not Reg:
             continue
-        terms[1], terms[2] = terms[2], terms[1]  # what is no register stands second
+        terms[1], terms[2] = terms[2], terms[1]  # an operand that is no register comes second
         v = s.values
         second = Reg("P", len(s.func.vregs))
         low = s.build(got.low, "IADD3", (), (got.low.dsts[0], got.low.dsts[1], second), tuple(x.lo for x in terms))

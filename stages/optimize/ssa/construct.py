@@ -1,11 +1,11 @@
-"""SSA construction (Cytron et al.): every write makes a value of its own, PHIs stand where values meet.
+"""SSA construction (Cytron et al.): every write defines a separate value, with PHIs where values join.
 
 Pre: a function at level `ori`. Post: registers that were written more than once are values: one definition for every
 32-bit lane, which dominates all reads. The lanes of a pair or quad that are written one by one keep one register
 number. Left alone are convergence barriers, fixed registers, and registers whose one definition does not dominate all
 reads.
 
-* PHI d <- s.. stands at the start of a block, ``attrs["preds"]`` names the blocks that control comes from. PHIs are
+* PHI d <- s.. is at the start of a block, ``attrs["preds"]`` names the blocks that control comes from. PHIs are
   placed only where the register is live.
 * A guarded write reads the old value: an operand of ``uses`` with the suffix ``tied``.
 * Where the lanes of an operand come from different values, COPYs before the reader bring them into one; they

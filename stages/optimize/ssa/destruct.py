@@ -1,7 +1,7 @@
 """SSA destruction: every web becomes one register, PHIs and ties go.
 
 Pre: a function in conventional SSA form (:mod:`stages.optimize.ssa.webs`). Post: level `ori` as documented in
-docs/stream.md. No copy is ever needed, so no loop gains one; COPYs between values of one web vanish.
+docs/stream.md. No copy is ever needed, so no loop gains one; COPYs between values of one web disappear.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ The files of this package hold rows as text, one per line, in five or six column
 * name: the mnemonic with its fixed dotted parts (`mul.wide`, `mbarrier.init`).
 * types: alternatives separated by blanks; an alternative is a dotted tuple; each place a comma list. `-` for none.
 * slots: modifiers in canonical order; `a/b` is a choice, `?` makes a slot optional, `$name` a named choice from
-  `CHOICES`; `T` marks where the types stand if not at the end.
+  `CHOICES`; `T` marks the place of the types if not at the end.
 * operands, in order: a role, then optionally a type, e.g. `d`, `s2`, `s:b32`, `dv4:f32`, `xV~`. Roles: d destination
   register, s source register or constant, x the same or a special register, i constant, m memory, mt tensor map, ta
   tensor memory, l label, dp predicate destination, dpp predicate destination or pair, ps predicate source, d_
