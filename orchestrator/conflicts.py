@@ -83,8 +83,8 @@ CACHE: Final = {
 }
 
 
-def settle(cl: CommandLine) -> None:
-    """Drop the options that lose against others, with ptxas's warnings in ``cl.messages``; raises UsageError where
+def resolve_conflicts(cl: CommandLine) -> None:
+    """Drop the options that others override, with ptxas's warnings in ``cl.messages``; raises UsageError where
     ptxas gives up."""
     has = cl.values
 

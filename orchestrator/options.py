@@ -17,7 +17,7 @@ from ir_format.model import AttrValue
 from ir_format.record import NamedTuple, Record, fresh
 from ir_format.release import DEFAULT, RELEASES, Release
 from ir_format.target import targets
-from orchestrator.conflicts import FAST, UsageError, settle
+from orchestrator.conflicts import FAST, UsageError, resolve_conflicts
 
 
 class Option(NamedTuple):
@@ -335,7 +335,7 @@ def read(argv: list[str]) -> CommandLine:
         raise UsageError("'--stage' in an options file runs a command: it needs a '--stage' on the command line")
     cl.lists.setdefault("stage", []).extend(cl.smuggled)
     _of_release(cl)
-    settle(cl)
+    resolve_conflicts(cl)
     for opt in OPTIONS:
         if opt.effect == "refuse" and (opt.long in cl.values or opt.long in cl.lists):
             if opt.long == "apply-controls":

@@ -145,7 +145,7 @@ class _Function:
             b = work.pop()
             queued.discard(b)
             run = self.blocks[b]
-            live, bare = self.behind(run[-1])
+            live, bare = self.successors_live(run[-1])
             for n in reversed(run):
                 live, bare = self.step_back(n, live, bare)
             if (live, bare) != self.ahead[b]:
@@ -157,13 +157,13 @@ class _Function:
 
         self.live: dict[int, int] = {}
         for run in self.blocks.values():
-            live, bare = self.behind(run[-1])
+            live, bare = self.successors_live(run[-1])
             for n in reversed(run):
                 if n in code.nodes:
                     self.live[n] = live  # B registers whose BSYNC is reachable after the instruction
                 live, bare = self.step_back(n, live, bare)
 
-    def behind(self, n: int) -> tuple[int, int]:
+    def successors_live(self, n: int) -> tuple[int, int]:
         """The union over the successors of a block's last instruction."""
         live = bare = 0
         for s in self.code.succs[n]:
@@ -381,7 +381,7 @@ class _Function:
         if "ARV" in node.mods or not way.open:
             return way
         if node.op == "WARPSYNC":
-            return self._meets(n, way)
+            return self._warpsync(n, way)
         self._stranded(n, way, -1)
         if not self.code.whole_block(n):
             return way
@@ -395,7 +395,7 @@ class _Function:
                 )
         return way._replace(open=tuple(o._replace(waited=False) for o in way.open))
 
-    def _meets(self, n: int, way: Way) -> Way:
+    def _warpsync(self, n: int, way: Way) -> Way:
         """WARPSYNC: threads at a BSYNC that wait for threads that are here are released; none remain if all are
         here."""
         live = self.live.get(n, 0xFFFF)

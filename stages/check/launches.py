@@ -349,7 +349,7 @@ def _chosen(params: list[PtxParam], at: int, wanted: bool) -> str:
     return params[-1 - at % len(params)].name if params and wanted else ""
 
 
-def _kin(kind: Any, rng: np.random.Generator, extreme: bytes) -> bytes:
+def _related(kind: Any, rng: np.random.Generator, extreme: bytes) -> bytes:
     """A float for a parameter that goes with the extreme one: as much or half as much with the other sign, so that sums
     and quotients of the two are no extremes."""
     value = np.frombuffer(extreme, kind)
@@ -407,7 +407,7 @@ def _extreme_bits(floats: list[PtxParam], extreme: str, rng: np.random.Generator
     bits = {p.name: _extreme(_FLOATS[p.type], rng, which) for p in floats if p.name == extreme}
     if bits and kin:
         bits |= {
-            p.name: _kin(_FLOATS[p.type], rng, bits[extreme])
+            p.name: _related(_FLOATS[p.type], rng, bits[extreme])
             for p in floats
             if p.name != extreme and p.size == len(bits[extreme])
         }

@@ -368,7 +368,7 @@ class _Walk:
                 hit &= ~w  # products with the same accumulators are computed in order
             if hit:
                 told = (
-                    f"its result is in flight, signalled by {_boards(by_w)}"
+                    f"its result is in flight, signalled by {_scoreboards(by_w)}"
                     if by_w
                     else "its result needs a scoreboard and has none"
                 )
@@ -378,7 +378,7 @@ class _Walk:
             if hit and not self._in_turn(first, node):
                 by = by_w | by_r
                 told = (
-                    f"it may still read this, signalled by {_boards(by)}"
+                    f"it may still read this, signalled by {_scoreboards(by)}"
                     if by
                     else "it may still read this, without a scoreboard"
                 )
@@ -408,7 +408,7 @@ class _Walk:
             for (m, by_w, by_r), (results, reads, _, at) in pending.items():
                 if self._either(m, node, set()):
                     continue
-                told = _boards(by_w | by_r) or "no scoreboard"
+                told = _scoreboards(by_w | by_r) or "no scoreboard"
                 cell = bit_indices(results | reads)[0]
                 self._add(
                     "call",
@@ -495,7 +495,7 @@ def _forget(pending: _Pending, cells: int) -> None:
                 del pending[key]
 
 
-def _boards(bits: int) -> str:
+def _scoreboards(bits: int) -> str:
     return " or ".join("gsb0" if k == GROUPS else f"SB{k}" for k in bit_indices(bits))
 
 

@@ -133,7 +133,7 @@ class _Walker:
         v = self.f.vregs[number]
         return 1 << 30, f"{v.name or f'{v.file.lower()}{number}'}{f'[{part}]' if v.width > 1 else ''}"
 
-    def _leave(self, pos: int, to: int, state: _State, fact: Literal) -> bool:
+    def _propagate(self, pos: int, to: int, state: _State, fact: Literal) -> bool:
         """Pass the state along an edge on which ``fact`` is true; whether it changed."""
         alive = self.live_out[pos]
         holds = state.closure(fact)
@@ -158,7 +158,7 @@ class _Walker:
         for succ in self.cfg.succs[pos]:
             falls = succ == pos + 1
             fact = -1 if guard < 0 or (falls and succ in jumps) else guard ^ (1 if succ not in jumps else 0)
-            if self._leave(pos, succ, state, fact):
+            if self._propagate(pos, succ, state, fact):
                 out.append(succ)
         return out
 
@@ -214,21 +214,21 @@ class _Walker:
         if i.op == "SEL" and type(i.srcs[2]) is Reg:
             test = self._literal(i.srcs[2])
             arms = [
-                self._one(i, state, r, holds | ({test ^ n} if test >= 0 else set()))
+                self._use(i, state, r, holds | ({test ^ n} if test >= 0 else set()))
                 for n, o in enumerate(i.srcs[:2])
                 for r in operand_regs(o)
             ]
-            return _together([*arms, *(self._one(i, state, r, holds) for r in read_regs(i) if r.file in ("P", "UP"))])
-        return _together([self._one(i, state, r, holds) for r in read_regs(i)])
+            return _combined([*arms, *(self._use(i, state, r, holds) for r in read_regs(i) if r.file in ("P", "UP"))])
+        return _combined([self._use(i, state, r, holds) for r in read_regs(i)])
 
-    def _one(self, i: Inst, state: _State, r: Reg, holds: set[Literal]) -> Missing | None:
+    def _use(self, i: Inst, state: _State, r: Reg, holds: set[Literal]) -> Missing | None:
         """Whether one operand may be undefined. Of consecutive uniform registers some may be unused (descriptors of a
         product whose other factor is in registers)."""
         at = self.cells.first(r)
         words = [m for c in range(at, at + r.width) if (m := state.missing.get(c)) is not None and not m.unless & holds]
         if not words or (r.file == "UR" and len(words) < r.width) or r.file == "B":
             return None
-        out = _together(list(words))
+        out = _combined(list(words))
         assert out is not None
         return out if out.origin[0] < 1 << 30 else out._replace(origin=(i.line, out.origin[1]))
 
@@ -243,7 +243,7 @@ class _Walker:
                 part = (
                     s._replace(sub=s.sub + n, width=1) if type(s) is Reg and s.num != ZERO and s.width == d.width else s
                 )
-                out[first(d) + n] = self._one(i, state, part, holds) if type(part) is Reg and part.num != ZERO else None
+                out[first(d) + n] = self._use(i, state, part, holds) if type(part) is Reg and part.num != ZERO else None
         return out
 
     @staticmethod
@@ -310,7 +310,7 @@ def _table(p: Literal, lut: int, ins: list[Reg], lits: list[Literal]) -> dict[Li
     return out
 
 
-def _together(all_: list[Missing | None]) -> Missing | None:
+def _combined(all_: list[Missing | None]) -> Missing | None:
     """Undefined if any is."""
     some = [m for m in all_ if m is not None]
     if len(some) < 2:

@@ -22,11 +22,11 @@ def _allocate(unit: Unit, ctx: Context) -> None:
     if name not in ALLOCATORS:
         raise CompileError(f"Unknown allocator '{name}': {', '.join(ALLOCATORS)}")
     options["allocator"] = name
-    from stages.regalloc.parted import parted_blocks
+    from stages.regalloc.divergent_blocks import divergent_blocks
     from stages.regalloc.warpgroup import PRODUCTS
 
     with_products = [f for f in unit.functions if any(i.op in PRODUCTS for b in f.blocks for i in b.insts)]
-    ctx.kept["parted"] = {f.name: parted_blocks(f) for f in with_products}
+    ctx.kept["divergent"] = {f.name: divergent_blocks(f) for f in with_products}
     before = deepcopy(unit) if ctx.flags.verify else None
     allocate_unit(unit, ctx.header, options, say=_teller(ctx))
     if before is not None:
@@ -86,9 +86,9 @@ def _fill(unit: Unit, ctx: Context) -> None:
 def _order(unit: Unit, ctx: Context) -> None:
     from stages.regalloc.warpgroup import order_warpgroups
 
-    parted = ctx.kept.pop("parted", None)
+    divergent = ctx.kept.pop("divergent", None)
     added = order_warpgroups(
-        unit, bool(ctx.header.options.get("compile-only")), parted if isinstance(parted, dict) else None
+        unit, bool(ctx.header.options.get("compile-only")), divergent if isinstance(divergent, dict) else None
     )
     if added:
         ctx.count("warpgroup waits and arrivals", added)

@@ -51,15 +51,18 @@ class _State:
 _EMPTY: Final = (0,) * (_MOST + 1)
 
 
-def order_warpgroups(unit: Unit, relocatable: bool = False, parted: Mapping[str, frozenset[int]] | None = None) -> int:
+def order_warpgroups(
+    unit: Unit, relocatable: bool = False, divergent: Mapping[str, frozenset[int]] | None = None
+) -> int:
     """The pass, on physical registers. Returns the number of inserted instructions; reports the reasons as ptxas
-    does. ``parted``: function -> ids of the blocks that a part of the warp runs (:mod:`stages.regalloc.parted`)."""
+    does. ``divergent``: function -> ids of the blocks that a divergent group may execute
+    (:mod:`stages.regalloc.divergent_blocks`)."""
     added = 0
     own = {f.name for f in unit.functions}
     for f in unit.functions:
         if any(i.op in PRODUCTS for b in f.blocks for i in b.insts):
             notes: list[tuple[int, int]] = []
-            added += _function(f, notes, (parted or {}).get(f.name, frozenset()))
+            added += _function(f, notes, (divergent or {}).get(f.name, frozenset()))
             calls = [callee(i) for b in f.blocks for i in b.insts if i.op == "CALL"]
             if any(name not in own for name in calls):
                 notes.append((7509 if relocatable else 7510, 0))
@@ -124,7 +127,7 @@ def _accumulators(inst: Inst) -> int:
     return _mask([d])
 
 
-def _function(func: Function, notes: list[tuple[int, int]], parted: frozenset[int]) -> int:
+def _function(func: Function, notes: list[tuple[int, int]], divergent: frozenset[int]) -> int:
     cfg = build_cfg(func)
     exits: dict[int, _State] = {}
     added = 0
@@ -136,9 +139,9 @@ def _function(func: Function, notes: list[tuple[int, int]], parted: frozenset[in
             dirty.discard(pos)
             block = func.blocks[pos]
             state = _entry(cfg, pos, exits)
-            if block.id in parted and any(func.blocks[p].id not in parted for p in cfg.preds[pos]):
+            if block.id in divergent and any(func.blocks[p].id not in divergent for p in cfg.preds[pos]):
                 state.stale = max(state.stale, 1)
-            walk = _Walk(state, notes, block.id in parted)
+            walk = _Walk(state, notes, block.id in divergent)
             state = walk.run(block.insts)
             block.insts = walk.out
             added += walk.added
@@ -164,18 +167,18 @@ def _entry(cfg: Cfg, pos: int, exits: dict[int, _State]) -> _State:
 
 
 class _Walk:
-    """Follows the groups through one block and inserts the waits. ``out`` holds the new instructions. ``parted``: a
-    part of the warp may run the block alone; what is inserted there has a reason of its own."""
+    """Follows the groups through one block and inserts the waits. ``out`` holds the new instructions. ``divergent``: a
+    divergent group may execute the block; instructions inserted there have a separate reason."""
 
-    __slots__ = ("added", "drained", "groups", "notes", "out", "parted", "shapes", "stale", "written")
+    __slots__ = ("added", "drained", "groups", "notes", "out", "divergent", "shapes", "stale", "written")
 
-    def __init__(self, state: _State, notes: list[tuple[int, int]], parted: bool) -> None:
+    def __init__(self, state: _State, notes: list[tuple[int, int]], divergent: bool) -> None:
         self.out: list[Inst] = []
         self.groups = list(state.groups)
         self.written = state.written
         self.shapes = state.shapes
         self.stale = state.stale
-        self.parted = parted
+        self.divergent = divergent
         self.notes = notes
         self.added = 0
         self.drained = False  # whether nothing came since a wait for all groups that this pass inserted
@@ -212,7 +215,7 @@ class _Walk:
         if others & reads or self._busy() & own and own not in self.shapes:
             self.notes.append((7517, inst.line))
             self._wait_for_all(inst.line)
-        if self.stale > 1 or self.stale and (self.parted or self.written & reads):
+        if self.stale > 1 or self.stale and (self.divergent or self.written & reads):
             self.notes.append((7520, inst.line))
         if self.written & reads:
             self.notes.append((7519, inst.line))
@@ -238,7 +241,7 @@ class _Walk:
         if call or busy & writes or accumulators & busy & (writes | reads):
             inside = self.groups[0] != 0 and _goes_on(insts, at)
             number = _reason(call, accumulators & busy & reads != 0, busy & writes, accumulators, inside)
-            self.notes.append((7518 if self.parted else number, inst.line))
+            self.notes.append((7518 if self.divergent else number, inst.line))
             self._wait_for_all(inst.line)
         if inst.op == "CALL":
             self.stale = max(self.stale, 2 if stage else 1)

@@ -83,7 +83,7 @@ ERRORS: Final = (
     _error("any uniform register made again", "stages.optimize.late.rematerialize:_Finder._lasts",
     'made.op not in _CONSTANTS', "False", "not is_pure(made)", "False", "or read_regs(made)", "",
     "return self.together()", "return True"),
-    _error("uniform registers where parts do not meet", "stages.optimize.late.uniform_promotion:parts_meet",
+    _error("uniform registers where parts do not meet", "stages.optimize.late.uniform_promotion:paths_reconverge",
     "return False", "return True"),
     _error("a sum over a write of a term", "stages.optimize.scalar.wide_sums:_sum_at", "if web[r.num] in loose:",
     "if False:"),

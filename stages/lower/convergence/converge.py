@@ -155,7 +155,7 @@ def _choose(flow: Flow, found: Regions, state: Divergence, exact: frozenset[str]
     groups = state.groups
     whole = [n for n, b in enumerate(flow.fn.blocks) if any(_needs_warp(i) for i in b.insts)]
     while True:
-        state.settle()
+        state.propagate()
         gone: set[int] = set()
         regions: list[Region] = []
         for j in groups.met:

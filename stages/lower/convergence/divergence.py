@@ -285,7 +285,7 @@ class Divergence:
             for defs in self._readers.get(v, ()):
                 work += defs
 
-    def settle(self) -> None:
+    def propagate(self) -> None:
         """Follow divergence through branches and values until nothing changes."""
         while True:
             self.groups.spread(self.parted)

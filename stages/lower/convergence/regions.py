@@ -91,7 +91,7 @@ class Regions:
                 elif flow.rank[s] <= flow.rank[x]:
                     self.side_doors.add(s)
                     top = flow.common_dominator(s, x)
-                    self.loops.append(Loop(-1, top, self._behind([x], {top}), [x]))
+                    self.loops.append(Loop(-1, top, self._reaching([x], {top}), [x]))
         for head, ends in latches.items():
             self.loops += self._nest(head, ends)
         self.loops.sort(key=lambda loop: len(loop.body))
@@ -104,7 +104,7 @@ class Regions:
             if loop.header >= 0:
                 self.headed.setdefault(loop.header, []).insert(0, n)
 
-    def _behind(self, ends: list[int], stops: set[int]) -> set[int]:
+    def _reaching(self, ends: list[int], stops: set[int]) -> set[int]:
         """Blocks from which ``ends`` can be reached without ``stops``."""
         preds = self.flow.cfg.preds
         got: set[int] = set()
@@ -119,14 +119,14 @@ class Regions:
     def _nest(self, head: int, ends: list[int]) -> list[Loop]:
         """The loops of a header: one for each latch as long as what follows an inner loop in the next is entered at one
         place."""
-        whole = self._behind(ends, {head}) | {head}
+        whole = self._reaching(ends, {head}) | {head}
         made: list[Loop] = []
         own: list[int] = []
         body: set[int] = set()
         exits: set[int] = set()
         for end in ends[:-1]:  # in reverse post-order
             own.append(end)
-            new = self._behind([end], body or {head}) | ({head} - body)
+            new = self._reaching([end], body or {head}) | ({head} - body)
             body |= new
             exits -= new
             exits |= {s for x in new for s in self.flow.cfg.succs[x] if s in whole and s not in body}

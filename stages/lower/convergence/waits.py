@@ -50,7 +50,7 @@ def find_waits(flow: Flow, regions: Regions, state: Divergence) -> Waits:
     """The loops of a function that wait."""
     out = Waits()
     blocks = flow.fn.blocks
-    asks = {x for x in flow.cfg.rpo if any(_asks(i) for i in blocks[x].insts)}
+    asks = {x for x in flow.cfg.rpo if any(_reads_other_threads(i) for i in blocks[x].insts)}
     for x in flow.cfg.rpo:
         if any(i.op in _SLEEPS for i in blocks[x].insts):
             out.sleep(x)
@@ -61,7 +61,7 @@ def find_waits(flow: Flow, regions: Regions, state: Divergence) -> Waits:
     return out
 
 
-def _asks(i: Inst) -> bool:
+def _reads_other_threads(i: Inst) -> bool:
     """Whether an instruction brings what another thread may have changed."""
     if i.op in _ATOMICS:
         return not (
@@ -83,7 +83,7 @@ def _depends(flow: Flow, loop: Loop, state: Divergence) -> bool:
         before = len(asked) + len(under)
         for x in order:
             for i in flow.fn.blocks[x].insts:
-                if _asks(i) or x in under or any(r.num in asked for r in read_regs(i)):
+                if _reads_other_threads(i) or x in under or any(r.num in asked for r in read_regs(i)):
                     asked.update(r.num for r in written_regs(i))
             if x in state.parted and any(r.num in asked for r in read_regs(flow.fn.blocks[x].insts[-1])):
                 if x in leaves:

@@ -25,7 +25,7 @@ from ir_format.rename import fresh_names, rename, rename_reads
 from stages.optimize.analyses import Analyses
 from stages.optimize.late.places import Place, insert, readers
 from stages.optimize.late.pressure import CHEAP
-from stages.optimize.late.uniform_promotion import parts_meet
+from stages.optimize.late.uniform_promotion import paths_reconverge
 from stages.optimize.scalar.dce import remove_unread
 from stages.optimize.values import Values, is_pure
 
@@ -53,7 +53,7 @@ def rematerialize(f: Function, a: Analyses) -> bool:
     @cache
     def together() -> bool:
         """Whether divergent groups of a warp reconverge where their paths do."""
-        return all(map(parts_meet, a.unit.functions))
+        return all(map(paths_reconverge, a.unit.functions))
 
     ctx, live, values, need = a.ctx, a.live, a.values, a.short
     through = _through(f, live, values, need)

@@ -37,7 +37,7 @@ def promote_to_uniform(unit: Unit, ctx: Context) -> bool:
     sharers = [_Sharer(f, ctx) for f in unit.functions]
     if not any([s.find() for s in sharers]):
         return False
-    if all(map(parts_meet, unit.functions)):
+    if all(map(paths_reconverge, unit.functions)):
         return any([s.run() for s in sharers])
     if ctx.remarks is not None:
         why = "threads that part do not meet again where their ways do: uniform registers would be overwritten"
@@ -47,7 +47,7 @@ def promote_to_uniform(unit: Unit, ctx: Context) -> bool:
     return False
 
 
-def parts_meet(f: Function) -> bool:
+def paths_reconverge(f: Function) -> bool:
     """Whether divergent threads reconverge at once where their paths do. If lowering found no place for a barrier
     (loops with several entries) they continue separately, and what one group of the warp writes to a uniform register
     the other may read in the midst of another use."""

@@ -1,5 +1,5 @@
-"""Blocks that only a part of the warp may run: those between a branch that depends on the thread and the place where
-its ways meet again. ptxas has messages of its own for what it adds to warpgroup products there."""
+"""Blocks that a divergent group of the warp may execute: those between a divergent branch and its reconvergence point.
+ptxas has separate messages for instructions that it adds to warpgroup products there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ir_format.flow import build_cfg, post_dominators, read_regs, written_regs
 from ir_format.isa import facts
 from ir_format.model import ZERO, Function, Inst, Name
 
-#: What differs between the threads of a warp: numbers of threads, and what memory holds.
+#: Values that may differ between the threads of a warp: thread numbers, and memory contents.
 _NUMBERS: Final = ("SR_TID", "SR_LANEID", "SR_LTMASK", "SR_LEMASK", "SR_GTMASK", "SR_GEMASK", "SR_EQMASK")
 _MEMORY: Final = facts.loads().keys() | facts.having("convergent")
 
@@ -20,7 +20,7 @@ def _varies(i: Inst) -> bool:
     return i.op in _MEMORY and not i.op.startswith(("LDC", "ULDC"))
 
 
-def parted_blocks(f: Function) -> frozenset[int]:
+def divergent_blocks(f: Function) -> frozenset[int]:
     """Ids of the blocks, at level `ori`."""
     varying: set[tuple[str, int]] = set()
     rows = [(i, read_regs(i), written_regs(i)) for b in f.blocks for i in b.insts]
