@@ -47,9 +47,7 @@ def verify_function(f: Function, level: str, spec: isa.Target) -> None:
     places = len(f.locs)
     for n, place in enumerate(f.locs):
         if place[3] >= n:
-            raise _bad(
-                f, None, None, f"source position {n} is inlined at {place[3]}, which does not stand in front of it"
-            )
+            raise _bad(f, None, None, f"source position {n} is inlined at {place[3]}, which does not precede it")
     matched: dict[object, bool] = {}
     for b in f.blocks:
         last = len(b.insts) - 1
@@ -57,7 +55,7 @@ def verify_function(f: Function, level: str, spec: isa.Target) -> None:
             if i.loc >= places:
                 raise _bad(f, b, i, f"there is no source position {i.loc}")
             if n != last and is_terminator(i):
-                raise _bad(f, b, i, "a jump or exit stands before the end of the block")
+                raise _bad(f, b, i, "a jump or exit comes before the end of the block")
             if i.op in PSEUDO:
                 if i.op not in pseudo:
                     raise _bad(f, b, i, f"this pseudo instruction can't occur at level {level}")
@@ -117,7 +115,7 @@ def _check_pseudo(f: Function, b: Block, i: Inst) -> None:
         if type(to) is not Reg or to.num == ZERO:
             raise _bad(f, b, i, "a destination that is no register")
     if op == "FENTRY" and (i.dsts or b is not f.blocks[0]):
-        raise _bad(f, b, i, "it stands in the first block and lists its registers as defs")
+        raise _bad(f, b, i, "it is in the first block and lists its registers as defs")
 
 
 def _check_ctl(f: Function, b: Block, i: Inst, target: int) -> None:

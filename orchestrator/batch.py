@@ -113,7 +113,7 @@ def files_of(cl: CommandLine, argv: Sequence[str]) -> list[File]:
     if output:
         raise UsageError("'--output-file' names one file: use '--output-dir', or '-o' in the lines of the list")
     if len(names) != len(cl.inputs) or "-" in names:
-        raise UsageError("the files of a batch stand on the command line or in the list")
+        raise UsageError("the files of a batch are on the command line or in the list")
     if not (cl.flag("batch") or cl.flag("output-dir")):
         raise UsageError("'--report' goes with '--batch' or '--output-dir'")
     folder = cl.values.get("output-dir", "")

@@ -35,7 +35,7 @@ def usage(release: Release = RELEASES[DEFAULT]) -> str:
     rows = [
         "Usage  : orias [options] <ptx file>,...",
         "",
-        "Compiles PTX to a cubin. Values follow as the next word or behind '='.",
+        "Compiles PTX to a cubin. Values follow as the next word or after '='.",
     ]
     for title, options in GROUPS:
         rows += ["", f"{title}:"]

@@ -55,7 +55,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
             "add the times to a Chrome trace (made where there is none): of the compile's parts, and nested of each "
             "kernel, stage and pass"),
         Option("ftrace-phase-after", "", "str", "use",
-            "the event of the trace behind which they stand, in its process and thread"),
+            "the event of the trace after which they are added, in its process and thread"),
         Option("use-trace-pid", "use-trace-pid", "int", "use", "the process of these events"),
         Option("compiler-stats-file", "", "str", "use", "the file that --compiler-stats prints to"),
         Option("output-file", "o", "str", "use",
@@ -77,7 +77,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("fmad", "fmad", "bool", "use", "mul and add without a rounding modifier become fma (default true)"),
         Option("Ofast-compile", "Ofc", "str", "use", "max: as -O0; mid, min: as -O1; 0: off"),
         Option("maxrregcount", "maxrregcount", "str", "use",
-            "most registers a thread may use: N, archmin or archmax; ignored beside .maxntid and .reqntid"),
+            "most registers a thread may use: N, archmin or archmax; ignored with .maxntid and .reqntid"),
         Option("device-function-maxrregcount", "func-maxrregcount", "str", "use",
             "register limit of device functions with -c"),
         Option("minnctapersm", "minnctapersm", "int", "use", "blocks per SM to make room for"),
@@ -111,7 +111,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("suppress-debug-info", "suppress-debug-info", "flag", "use", "write no line tables and debug sections"),
         Option("compiler-annotations", "annotate", "flag", "use", "note the numbers of instructions and registers"),
         Option("verbose", "v", "flag", "use", "print resources of every kernel"),
-        Option("verbose2", "v2", "flag", "use", "as --verbose, behind the names of what is compiled", since="13.5"),
+        Option("verbose2", "v2", "flag", "use", "as --verbose, after the name of each function", since="13.5"),
         Option("warning-as-error", "Werror", "flag", "use", "treat warnings as errors"),
         Option("disable-warnings", "w", "flag", "use", "print no warnings"),
         Option("warn-on-spills", "warn-spills", "flag", "use", "warn when registers are spilled"),
@@ -130,7 +130,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
             "flag", "use", "no warning about --position-independent-code", since="13.5"),
         Option("suppress-double-demote-warning", "suppress-double-demote-warning", "flag", "ok",
             "no target of today demotes doubles"),
-        Option("tool-name", "tool-name", "str", "use", "the name in front of messages (default ptxas)"),
+        Option("tool-name", "tool-name", "str", "use", "the name at the start of messages (default ptxas)"),
     )),
     ("Taken, without effect: orias does so anyway, or no effect was seen in ptxas's code", (
         Option("disable-optimizer-constants", "disable-optimizer-consts", "flag", "ok",
@@ -147,7 +147,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("enable-extended-smem", "enable-extended-smem", "bool", "ok", ""),
         Option("force-externals", "", "flag", "ok", "deprecated"),
         Option("jobserver", "jobserver", "flag", "ok",
-            "with --batch and --output-dir: files beside the first wait for tokens of make"),
+            "with --batch and --output-dir: all files but the first wait for tokens of make"),
         Option("key", "", "str", "ok", "deprecated"),
         Option("link-info", "link-info", "str", "ok", "deprecated"),
         Option("no-fastreg", "no-fastreg", "flag", "ok", ""),
@@ -163,7 +163,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("sw4936628", "sw4936628", "bool", "ok", ""),
         Option("uumn", "uumn", "flag", "ok", ""),
     )),
-    ("Taken, without effect in orias though ptxas's code changes with them (a warning says so)", (
+    ("Taken, without effect in orias, although they change ptxas's code (a warning says so)", (
         Option("register-usage-level", "regUsageLevel", "int", "none", "0..10", (), ("5",)),
         Option("regAllocOptLevel", "regAllocOptLevel", "int", "none", "effort of register allocation", (), ("1", "2")),
         Option("sanitize", "sanitize", "str", "none", "nothing is instrumented", ("memcheck", "threadsteer")),
@@ -235,7 +235,7 @@ GROUPS: Final[tuple[tuple[str, tuple[Option, ...]], ...]] = (
         Option("stage-option", "stage-option", "str", "use",
             "NAME:KEY=VALUE for a stage (skip, only, limit, stop-after, dump-after, verify...); may be repeated"),
         Option("release", "release", "str", "use",
-            "stand in for ptxas of this release, 13.0 or 13.5 (default 13.5); also by ORIAS_RELEASE", tuple(RELEASES)),
+            "replace ptxas of this release, 13.0 or 13.5 (default 13.5); also by ORIAS_RELEASE", tuple(RELEASES)),
         Option("pass", "pass", "str", "use",
             "STAGE:after=NAME:WHAT (or before=): a pass of your own, WHAT being MODULE:FUNCTION, an entry point or a "
             "command; may be repeated"),
@@ -433,7 +433,7 @@ def _read(argv: list[str], cl: CommandLine, depth: int, release: str = DEFAULT) 
             for path in value.split(","):
                 _read(_words(path), cl, depth + 1, release)
         elif opt.long == "pass" and depth:
-            raise UsageError("'--pass' may run a command: it stands on the command line, not in an options file")
+            raise UsageError("'--pass' may run a command: give it on the command line, not in an options file")
         elif opt.long == "stage" and depth:
             cl.smuggled.append(value)
         elif opt.long in _REPEAT:

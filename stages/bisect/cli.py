@@ -70,7 +70,7 @@ def run(
     metric: Annotated[
         str, typer.Option("--metric", help="print the number that this command prints for the cubin, part by part")
     ] = "",
-    ptxas: Annotated[str, typer.Option("--ptxas", help="with --metric: another compiler, to stand beside")] = "",
+    ptxas: Annotated[str, typer.Option("--ptxas", help="with --metric: another compiler to compare with")] = "",
     arch: Annotated[str, typer.Option("--arch", "-arch", help="architecture (otherwise the file's .target)")] = "",
     opt_level: Annotated[int, typer.Option("-O", min=0, max=3, help="optimization level")] = 3,
     option: Annotated[

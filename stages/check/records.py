@@ -191,7 +191,7 @@ def _deepest(own: dict[str, int], edges: dict[str, list[Symbol]], start: str) ->
 
 def _exits(c: Code) -> Iterator[str]:
     if c.entry:
-        yield from _same("EXIT_INSTR_OFFSETS", c.words(Info.EXIT_INSTR_OFFSETS), c.at("EXIT"), "EXIT stands at")
+        yield from _same("EXIT_INSTR_OFFSETS", c.words(Info.EXIT_INSTR_OFFSETS), c.at("EXIT"), "EXIT is at")
 
 
 def _warp_wide(c: Code) -> Iterator[str]:
@@ -201,11 +201,11 @@ def _warp_wide(c: Code) -> Iterator[str]:
     wide = {at for at, i in c.insts() if i.op in _WARP_WIDE}
     for at in own:
         if at not in wide:
-            yield f"INT_WARP_WIDE_INSTR_OFFSETS lists {at:#x}, where no warp-wide instruction stands"
+            yield f"INT_WARP_WIDE_INSTR_OFFSETS lists {at:#x}, where there is no warp-wide instruction"
     for at in user:
         i = c.inst(at)
         if at not in wide and (i is None or i.op not in _STANDING_FOR):
-            yield f"COOP_GROUP_INSTR_OFFSETS lists {at:#x}, where no warp-wide instruction stands"
+            yield f"COOP_GROUP_INSTR_OFFSETS lists {at:#x}, where there is no warp-wide instruction"
     if len(set(user)) != len(user) or len(set(own)) != len(own) or set(user) & set(own):
         yield "a warp-wide instruction is listed twice"
     helped = any((i := c.inst(at)) is not None and i.op == "CALL" for at in user)

@@ -398,7 +398,7 @@ class _Walk:
                 n,
                 least,
                 node.ctl.stall,
-                f"stall {node.ctl.stall}, {least} needed behind {node.op}",
+                f"stall {node.ctl.stall}, {least} needed after {node.op}",
                 source,
             )
         if node.reused & node.w:

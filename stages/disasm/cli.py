@@ -53,7 +53,7 @@ def run(
     separate: Annotated[
         bool, typer.Option("--separate-functions", "-sf", help="with empty lines before each function")
     ] = False,
-    hex_words: Annotated[bool, typer.Option("--hex", "-hex", help="print the words beside the text")] = False,
+    hex_words: Annotated[bool, typer.Option("--hex", "-hex", help="print the words next to the text")] = False,
     exact: Annotated[
         bool, typer.Option("--exact", help="add notes after the text: what it omits, and the control word")
     ] = False,

@@ -135,7 +135,7 @@ def _with_return(inst: Inst, block: Block, index: int, pc: int) -> Inst:
     call = next((i for i in range(index + 1, len(insts)) if insts[i].op == "CALL"), -1)
     start = next((i for i in range(index - 1, -1, -1) if insts[i].op == "LEPC"), -1) if o.fmt == "dist" else 0
     if call < 0 or start < 0:
-        raise CompileError("a return address has no call behind it in its block", inst.line)
+        raise CompileError("a return address has no call after it in its block", inst.line)
     value = pc + (call - index + 1) * WORD if o.fmt != "dist" else (call + 1 - start) * WORD
     srcs: tuple[Operand, ...] = (*inst.srcs[:k], o._replace(value=value), *inst.srcs[k + 1 :])
     return Inst(inst.op, inst.mods, inst.dsts, srcs, inst.guard, inst.line, inst.loc, inst.ctl)

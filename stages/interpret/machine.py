@@ -303,7 +303,9 @@ class Machine:
     def _deadlock(self) -> None:
         stuck = int(np.flatnonzero(self.status != DONE)[0])
         inst = self.code.steps[int(self.key[stuck]) % LEVEL].inst
-        raise InterpreterError("deadlock", f"no thread can go on; {self.name_of(stuck)} waits", inst.line, inst.opcode)
+        raise InterpreterError(
+            "deadlock", f"no thread can continue; {self.name_of(stuck)} waits", inst.line, inst.opcode
+        )
 
     # ------------------------------------------------------------------ waiting
 

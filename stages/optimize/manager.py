@@ -97,4 +97,4 @@ def check_order(names: list[str], rules: tuple[Order, ...]) -> None:
         if r.before not in names or r.after not in names:
             raise ValueError(f"a rule of order names no pass: {r.before}, {r.after}")
         if names.index(r.before) >= names.index(r.after):
-            raise ValueError(f"pass {r.before} must stand before {r.after}: {r.why}")
+            raise ValueError(f"pass {r.before} must come before {r.after}: {r.why}")

@@ -34,13 +34,13 @@ def _read(texts: list[Path], like: Path | None, output: Path | None) -> None:
 
 
 @app.command(
-    help="Show saved Ori streams: text, a DOT graph, or one HTML page with PTX, each stream beside the one before, "
+    help="Show saved Ori streams: text, a DOT graph, or one HTML page with PTX, each stream next to the previous one, "
     "and the code and graph of the last. '-' is standard input."
 )
 def run(
     streams: Annotated[
         list[Path],
-        typer.Argument(help="streams, in the order of the stages; one of level ptx puts PTX beside the code"),
+        typer.Argument(help="streams, in the order of the stages; one of level ptx puts PTX next to the code"),
     ],
     format: Annotated[Format, typer.Option("--format", "-f", help="what to write")] = Format.text,
     unit: Annotated[str, typer.Option(help="only this unit")] = "",

@@ -78,7 +78,7 @@ Stream = tuple[Header, list[Unit]]  # a saved stream, behind a stage
 
 
 def view(ptx: Sequence[str], streams: Sequence[Stream]) -> str:
-    """The page: PTX, each stream beside the one before, the code of the last with its graph and, where registers are
+    """The page: PTX, each stream next to the previous one, the code of the last with its graph and, where registers are
     allocated, how many are alive."""
     rows: list[PassRow] = []
     pictures: list[Picture] = []

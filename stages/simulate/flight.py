@@ -83,10 +83,10 @@ class Flight:
                 continue
             for row in reads:
                 if row in op.made.into:
-                    self.note("under way, read by", op.pc, pc, row)
+                    self.note("in flight, read by", op.pc, pc, row)
             for row in writes:
                 if row in op.made.into or row in op.made.fragment or row in op.made.added:
-                    self.note("under way, written by", op.pc, pc, row)
+                    self.note("in flight, written by", op.pc, pc, row)
         for row in writes:
             for number in numbers:
                 self.fresh.setdefault(number, {})[row] = pc

@@ -263,7 +263,7 @@ def warps_of(v: View, m: Arr | None) -> Arr:
     some = m.reshape(-1, 32)
     warps = np.flatnonzero(some.any(axis=1))
     if not some[warps].all():
-        raise Fault("a part of a warp runs an instruction of a warpgroup", int(warps[0]) * 32)
+        raise Fault("a divergent group of a warp executes an instruction of a warpgroup", int(warps[0]) * 32)
     return warps
 
 

@@ -161,7 +161,7 @@ def test_known_trip_counts(target: str) -> None:
     """Few: no branch is left. Many: the remainder and a loop of copies."""
     few = counted("mov.u32 %r3, 0;", 1, "setp.ne.s32 %p1, %r3, 13;")
     unit, stats = optimized(few, target)
-    assert stats["loops unrolled for good"] == 1 and not loops(build_cfg(unit.functions[0]))
+    assert stats["loops unrolled completely"] == 1 and not loops(build_cfg(unit.functions[0]))
     assert sorted(m.offset for i in all_of(unit, "LDG") for m in i.srcs if type(m) is Mem) == list(range(0, 52, 4))
     assert differences(few, target, (0,)) == []
     many = counted(
@@ -185,7 +185,7 @@ def test_loop_nest(target: str) -> None:
         "setp.ne.u32 %p1, %r3, 3; @%p1 bra L; add.u32 %r10, %r10, 1; setp.lt.s32 %p2, %r10, %r2; @%p2 bra M;" + END
     )
     unit, stats = optimized(body, target)
-    assert stats["loops unrolled for good"] == 1 and stats["loops unrolled by four"] == 1
+    assert stats["loops unrolled completely"] == 1 and stats["loops unrolled by four"] == 1
     assert len(loops(build_cfg(unit.functions[0]))) == 1
     assert differences(body, target, COUNTS) == []
 
@@ -198,7 +198,7 @@ def test_a_counter_that_is_set_before_the_outer_loop() -> None:
         "setp.lt.u32 %p1, %r3, 5; @%p1 bra L; add.u32 %r10, %r10, 1; setp.lt.s32 %p2, %r10, %r2; @%p2 bra M;" + END
     )
     _, stats = optimized(body, "sm_90")
-    assert "loops unrolled for good" not in stats
+    assert "loops unrolled completely" not in stats
     assert differences(body, "sm_90", COUNTS) == []
 
 

@@ -144,9 +144,9 @@ def test_remarks_on_control_flow(tmp_path: Path, capsys: pytest.CaptureFixture[s
     place = f"{tmp_path / 'k.ptx'}:%d:3: remark: "
     for line, what in (
         (16, 'loop not unrolled because it is marked .pragma "nounroll" [-Rpass-missed=unroll]'),
-        (22, "completely unrolled loop with 8 rounds of 1 instructions [value %i] [-Rpass=unroll]"),
-        (26, "loop not unrolled because no register counts its rounds by a constant step up to one test"),
-        (28, "branch not predicated because WARPSYNC of PTX line 29 has effects that stay behind a branch [value %r]"),
+        (22, "completely unrolled loop with 8 iterations of 1 instructions [value %i] [-Rpass=unroll]"),
+        (26, "loop not unrolled because no register counts its iterations by a constant step up to one test"),
+        (28, "branch not predicated because WARPSYNC of PTX line 29 has effects that need a branch [value %r]"),
     ):
         assert place % line + what in said, said
     assert re.search(r"k\.ptx: in k: remark: \d+ registers of at most 255, 0 bytes of stack, .*analysis=regalloc", said)

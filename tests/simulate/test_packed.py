@@ -1,5 +1,5 @@
-"""Instructions of ptxas's code that only later SMs have: pairs of floats, three-way minimum of halves, masked 256-bit
-loads; nvlink's word for an unknown stack."""
+"""Instructions in ptxas's code that only later SMs have: pairs of floats, three-way minimum of halves, masked 256-bit
+loads; nvlink's value for an unknown stack."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def code(data: bytes) -> list[str]:
 @pytest.mark.oracle
 @pytest.mark.parametrize("strict", [False, True])
 def test_pairs_of_floats(strict: bool) -> None:
-    """Sums, products, fused ones; pairs turned round, one number for both halves; rounding modes."""
+    """Sums, products, fused multiply-adds; swapped pairs, one number for both halves; rounding modes."""
     body = """ld.param.f32 %f5,[w]; ld.global.v2.b64 {%rd3,%rd4},[%rd1]; ld.global.b64 %rd5,[%rd1+16];
     fma.rn.f32x2 %rd6,%rd3,%rd4,%rd5; st.global.b64 [%rd2],%rd6; add.rm.f32x2 %rd7,%rd3,%rd4; \
 st.global.b64 [%rd2+8],%rd7; mul.rz.f32x2 %rd8,%rd7,%rd4; st.global.b64 [%rd2+16],%rd8;
@@ -67,8 +67,8 @@ mov.b64 %rd10,{%f2,%f1}; add.rn.f32x2 %rd10,%rd10,%rd5; st.global.b64 [%rd2+32],
 @pytest.mark.oracle
 @pytest.mark.parametrize("used", [[0, 2, 3, 6, 7], [1, 3, 5], [7], [0, 1, 2, 3], list(range(8))])
 def test_masked_loads_of_256_bits(used: list[int]) -> None:
-    """The words that the mask names come one behind the other; the others leave their registers alone, for the hazard
-    tables too."""
+    """The words that the mask names go to consecutive registers; the other words leave their registers unchanged, also
+    for the hazard tables."""
     regs = ",".join(f"%r{i}" if i in used else "_" for i in range(8))
     data = compiled(
         f"ld.global.v8.b32 {{{regs}}},[%rd1]; " + " ".join(f"st.global.b32 [%rd2+{4 * i}],%r{i};" for i in used), "100a"
@@ -104,7 +104,7 @@ min.s16x2 %r6,%r6,%r3; st.global.b32 [%rd2+8],%r6;"""
 
 @pytest.mark.oracle
 def test_the_stack_of_a_linked_recursion(tmp_path: Path) -> None:
-    """nvlink writes -1 where it knows no depth: the launch's own stack counts."""
+    """nvlink writes -1 if it knows no depth: the launch's own stack size then counts."""
     oracle.require("ptxas", "nvlink")
     text = (
         HEAD.format("90")

@@ -1,5 +1,5 @@
-"""The strict machine's short way (safe results written at once) and its long way agree: memory, hazards, counts; broken
-control words too."""
+"""The strict machine's fast path (safe results written at once) and its slow path agree: memory, hazards, counts; also
+for broken control words."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BREAKS: dict[str, Callable[[int, random.Random], int]] = {
 
 
 def broken(cubin: bytes, r: random.Random) -> bytes:
-    """The cubin with a few control words made wrong."""
+    """The cubin with a few wrong control words."""
     texts = [
         (s["sh_offset"], s["sh_size"])
         for s in ELFFile(io.BytesIO(cubin)).iter_sections()
@@ -45,7 +45,7 @@ def broken(cubin: bytes, r: random.Random) -> bytes:
 
 
 def outcome(cubin: bytes, launch: Launch, seed: int) -> tuple[object, ...]:
-    """What a strict launch leaves."""
+    """The results of a strict launch."""
     device = Device(cubin)
     buffers, args = prepare(device, launch)
     try:
@@ -56,12 +56,12 @@ def outcome(cubin: bytes, launch: Launch, seed: int) -> tuple[object, ...]:
         return (
             "error",
             str(e).split(" at SASS")[0],
-        )  # the long way finds a bad address when the instruction reads it, and names that place
+        )  # the slow path finds a bad address when the instruction reads it, and names that place
     return {k: v.tobytes() for k, v in buffers.items()}, sorted(stats.hazards), stats.instructions
 
 
 def never(self: Runs, plan: Plan) -> bool:
-    """No instruction is safe: the long way for all."""
+    """No instruction is safe: the slow path for all."""
     return False
 
 

@@ -60,9 +60,9 @@ class _Without:
 @pytest.mark.parametrize(
     ("name", "without", "seen"),
     [
-        ("gemm_split", "WARPGROUP.DEPBAR", "under way, read by"),
+        ("gemm_split", "WARPGROUP.DEPBAR", "in flight, read by"),
         ("gemm_split", "WARPGROUP.ARRIVE", "not handed over to"),
-        ("gemm_special", "WARPGROUP.DEPBAR", "under way, read by"),
+        ("gemm_special", "WARPGROUP.DEPBAR", "in flight, read by"),
     ],
 )
 def test_strict_mode_misses_waits(name: str, without: str, seen: str) -> None:

@@ -119,7 +119,7 @@ class _Converter:
             arms = [(then, then.insts[:-1], inverted(last.guard)), (third, third.insts, last.guard)]
             join = blocks[n + 3]
         else:
-            self._missed(head, "ArmsDoNotMeet", "its arms do not meet at once")
+            self._missed(head, "ArmsDoNotMeet", "its arms do not join at once")
             return
         bar = self._barrier(head, join)
         divergent = not self.f.vregs[last.guard.num].uniform
@@ -208,7 +208,7 @@ class _Converter:
             # R2UR: which lane it asks would change; a constant bank may end before the index that the branch keeps away
             pure = is_pure(i) and i.op != "R2UR" and not any(type(o) is Const and o.ireg is not None for o in i.srcs)
             if not pure and i.op not in _GUARDED:
-                self.why = "SideEffects", f"{i.op} of PTX line {i.line} has effects that stay behind a branch"
+                self.why = "SideEffects", f"{i.op} of PTX line {i.line} has effects that need a branch"
                 return None
             free = pure and not any(c in wanted for c in cells)
             if free and loose:

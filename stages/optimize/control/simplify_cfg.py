@@ -179,7 +179,7 @@ def _invert(f: Function, ctx: Context) -> None:
             to = alone[after.id]
             last.srcs = (*last.srcs[:-1], label(to))
             gone.add(after.id)
-            ctx.count("branches turned round")
+            ctx.count("branches inverted")
         hops = 0
         while to in alone and hops < 8:
             to = alone[to]
@@ -245,7 +245,7 @@ def _drop_last_barriers(f: Function, ctx: Context) -> None:
         where = next((b for b, i in users if i.op == "BSYNC"), None)
         if where is not None and where.id in ends and simple_barrier(users) and ctx.allow():
             drop_barrier(users)
-            ctx.count("barriers in front of EXIT")
+            ctx.count("barriers before EXIT")
     # what is empty now gives way to the block after it
     moved: dict[int, int] = {}
     for n in range(len(f.blocks) - 2, -1, -1):

@@ -40,7 +40,7 @@ def promote_to_uniform(unit: Unit, ctx: Context) -> bool:
     if all(map(paths_reconverge, unit.functions)):
         return any([s.run() for s in sharers])
     if ctx.remarks is not None:
-        why = "threads that part do not meet again where their ways do: uniform registers would be overwritten"
+        why = "divergent threads do not reconverge where their paths do: uniform registers would be overwritten"
         for s in sharers:
             for num, (_, _, made) in s.words.items():
                 s.say("missed", "ThreadsApart", num, made, f"uniform promotion blocked because {why}")

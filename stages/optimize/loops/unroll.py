@@ -234,7 +234,7 @@ class _Unroller:
         block = f.blocks[pos]
         count = count_of(block)
         if count is None:
-            self._missed(block, "NoCounter", "no register counts its rounds by a constant step up to one test")
+            self._missed(block, "NoCounter", "no register counts its iterations by a constant step up to one test")
             return None
         barred = self._barred(block, count)
         if barred:
@@ -251,7 +251,7 @@ class _Unroller:
         most = _OPEN_BODY[0 < late <= _UNDER_WAY // _AT_ONCE]
         if long <= most:
             return self._open(pos, block, count, start)
-        why = f"its rounds are known only at run time, and a body of {long} steps is longer than {most}"
+        why = f"its trip count is known only at run time, and a body of {long} steps is longer than {most}"
         self._missed(block, "UnknownRoundsLongBody", why, count)
         return None
 
@@ -284,23 +284,23 @@ class _Unroller:
         if made == 1 or (made <= limit_whole(body) and late < _UNDER_WAY):
             if not self.ctx.allow():
                 return None
-            self.ctx.count("loops unrolled for good")
+            self.ctx.count("loops unrolled completely")
             if self.ctx.remarks is not None:
-                message = f"completely unrolled loop with {made} rounds of {body} instructions"
+                message = f"completely unrolled loop with {made} iterations of {body} instructions"
                 self._say("passed", "FullyUnrolled", block, message, count)
             return [Block(block.id, self._copies(block, made), block.depth)]
         copies = min(factor(body, made), max(1, _UNDER_WAY // max(1, late)))
         if copies < 2:
-            why = f"{made} rounds of {body} instructions are too many, and"
+            why = f"{made} iterations of {body} instructions are too many, and"
             if body > _PART_BODY:
                 self._missed(block, "LongBody", f"{why} a body longer than {_PART_BODY} is not copied", count)
             else:
-                self._missed(block, "ManyLoads", f"{why} {late} loads of a round fill the registers", count)
+                self._missed(block, "ManyLoads", f"{why} {late} loads of an iteration fill the registers", count)
         if copies < 2 or not self.ctx.allow():
             return None
         self.ctx.count("loops unrolled in part")
         if self.ctx.remarks is not None:
-            message = f"unrolled loop by a factor of {copies}, {made} rounds of {body} instructions"
+            message = f"unrolled loop by a factor of {copies}, {made} iterations of {body} instructions"
             self._say("passed", "PartialUnrolled", block, message, count)
         rest = made % copies
         main = self._new(self._copies(block, copies), block.depth)
@@ -318,7 +318,7 @@ class _Unroller:
     def _open(self, pos: int, block: Block, count: Count, start: int | None) -> list[Block] | None:
         """Four copies while four iterations are left, two, one."""
         if (count.compare, count.step > 0) not in _TOWARDS or abs(count.step) >= 1 << 24:
-            why = f"its test ({count.compare}, step {count.step}) does not tell ahead how many rounds are left"
+            why = f"its test ({count.compare}, step {count.step}) does not tell in advance how many iterations are left"
             self._missed(block, "UnknownRounds", why, count)
             return None
         if not self.ctx.allow():
