@@ -109,14 +109,14 @@ def _buffers(bits: int) -> list[NDArray[np.uint32] | NDArray[np.uint64]]:
 @pytest.mark.parametrize(
     ("bits", "arch", "level"), [(32, "sm_75", 0), (32, "sm_80", 3), (64, "sm_90", 3), (64, "sm_120", 3)]
 )
-def test_ours(bits: int, arch: str, level: int) -> None:
+def test_our_carries_match_python(bits: int, arch: str, level: int) -> None:
     buffers = _buffers(bits)
     Device(compile_ptx(_text(bits), arch, {"opt-level": level})).launch("k", 1, len(_given(bits)), buffers)
     assert _differs(bits, buffers[1]) == []
 
 
 @pytest.mark.parametrize("bits", [32, 64])
-def test_the_interpreter(bits: int) -> None:
+def test_interpreter_carries_match_python(bits: int) -> None:
     buffers = _buffers(bits)
     Module(_text(bits), "sm_90").launch("k", (1, 1, 1), (len(_given(bits)), 1, 1), buffers)
     assert _differs(bits, buffers[1]) == []
@@ -124,7 +124,7 @@ def test_the_interpreter(bits: int) -> None:
 
 @pytest.mark.oracle
 @pytest.mark.parametrize(("bits", "arch"), [(32, "75"), (32, "90"), (64, "80"), (64, "120")])
-def test_ptxas(bits: int, arch: str) -> None:
+def test_ptxas_carries_match_python(bits: int, arch: str) -> None:
     """ptxas's code, on which this reading of the manual is based."""
     oracle.require("ptxas")
     made = oracle.compile_ptx(_text(bits), arch)

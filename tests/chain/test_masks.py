@@ -107,14 +107,14 @@ def _runs(cubin: bytes, sm: int) -> None:
 
 @pytest.mark.parametrize("level", [0, 3])
 @pytest.mark.parametrize("sm", [75, 80, 90, 120])
-def test_ours(sm: int, level: int) -> None:
+def test_our_masked_operations(sm: int, level: int) -> None:
     _runs(compile_ptx(text(sm), f"sm_{sm}", {"opt-level": level}), sm)
 
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("level", [0, 3])
 @pytest.mark.parametrize("sm", [75, 80, 90, 120])
-def test_ptxas(sm: int, level: int) -> None:
+def test_ptxas_masked_operations(sm: int, level: int) -> None:
     """The simulator on ptxas's implementations: BRA.DIV under a guard, WARPSYNC.EXCLUSIVE and .COLLECTIVE."""
     oracle.require("ptxas")
     made = oracle.compile_ptx(text(sm), str(sm), f"-O{level}")

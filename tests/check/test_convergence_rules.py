@@ -54,7 +54,7 @@ def kinds(*lines: str, symbols: tuple[int, ...] = (0,), sm: int = 80) -> set[str
 SOUND = ("BSSY B0, @4", "@P0 BRA @3", "MOV R0, RZ", "BSYNC B0", "EXIT")
 
 
-def test_sound() -> None:
+def test_sound_code_has_no_findings() -> None:
     assert kinds(*SOUND) == set()
     assert kinds("BSSY B0, @3", *SOUND[1:]) == set()  # named itself
 
@@ -94,7 +94,7 @@ def test_sound() -> None:
         ),
     ],
 )
-def test_broken(lines: tuple[str, ...], rules: set[str]) -> None:
+def test_broken_code_breaks_its_rule(lines: tuple[str, ...], rules: set[str]) -> None:
     assert kinds(*lines) == rules
 
 
@@ -134,7 +134,7 @@ def test_the_predicate_must_be_the_same() -> None:
     assert kinds(*lines) == {"nesting", "left"}
 
 
-def test_calls() -> None:
+def test_barriers_across_calls() -> None:
     """A function may use B0 without saving it; a barrier open across its call must be another one or be saved."""
     inside = ("BSSY B0, @9", "@P0 BRA @8", "NOP", "BSYNC B0", "RET.REL.NODEC R20, @0")
     assert kinds("BSSY B6, @4", "@P0 BRA @3", "CALL.REL.NOINC @5", "BSYNC B6", "EXIT", *inside, symbols=(0, 5)) == set()

@@ -18,7 +18,7 @@ def _sample(arch: str, first: int) -> list[Form]:
 
 @pytest.mark.oracle
 @pytest.mark.parametrize(("arch", "first"), [("sm_80", 3), ("sm_120", 17)])
-def test_sample(arch: str, first: int) -> None:
+def test_sample_of_edge_operands(arch: str, first: int) -> None:
     oracle.require("ptxas")
     forms = taken(_sample(arch, first), arch)
     assert len(forms) > 20

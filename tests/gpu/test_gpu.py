@@ -76,7 +76,9 @@ def run_kit(folder: Path, library: Path, *options: str) -> int:
     return kit.main([str(folder), "--libcuda", str(library), *options])
 
 
-def test_all_right(folder: Path, stand_in: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_right_results_exit_with_0(
+    folder: Path, stand_in: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     found = folder / "found.json"
     assert run_kit(folder, stand_in[0], "--time", "2", "--json", str(found)) == 0
     text = capsys.readouterr().out

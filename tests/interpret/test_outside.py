@@ -29,13 +29,13 @@ IN_THE_MANUAL = [
 
 
 @pytest.mark.parametrize(("opcode", "target"), FORMS)
-def test_refused(opcode: str, target: str) -> None:
+def test_forms_outside_the_manual_are_refused(opcode: str, target: str) -> None:
     """The message gives the reason."""
     with pytest.raises(Outside, match="not in the PTX manual"):
         refuse_outside(opcode, target)
 
 
 @pytest.mark.parametrize(("opcode", "target"), IN_THE_MANUAL)
-def test_taken(opcode: str, target: str) -> None:
+def test_forms_of_the_manual_are_accepted(opcode: str, target: str) -> None:
     """Nothing is raised."""
     refuse_outside(opcode, target)

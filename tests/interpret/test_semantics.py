@@ -104,7 +104,7 @@ INTEGER = [
 
 
 @pytest.mark.parametrize(("opcode", "sources", "want"), INTEGER)
-def test_integer(opcode: str, sources: tuple[int, ...], want: int) -> None:
+def test_integer_instructions(opcode: str, sources: tuple[int, ...], want: int) -> None:
     """32-bit integer instructions."""
     assert evaluate(opcode, *sources) == want
 
@@ -156,7 +156,7 @@ FLOAT = [
 
 
 @pytest.mark.parametrize(("opcode", "sources", "want"), FLOAT)
-def test_float(opcode: str, sources: tuple[int, ...], want: int) -> None:
+def test_float_instructions(opcode: str, sources: tuple[int, ...], want: int) -> None:
     """32-bit floats and conversions."""
     assert evaluate(opcode, *sources) == want
 

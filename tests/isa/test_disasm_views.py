@@ -67,7 +67,7 @@ def test_lines_and_functions(compiler: str, tmp_path: Path) -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize("compiler", ["orias", "ptxas"])
 @pytest.mark.parametrize("name", KERNELS)
-def test_graphs(name: str, compiler: str, tmp_path: Path) -> None:
+def test_control_flow_graphs_equal_nvdisasm(name: str, compiler: str, tmp_path: Path) -> None:
     oracle.require("ptxas", "nvdisasm")
     path = tmp_path / "k.cubin"
     path.write_bytes(cubin(name, compiler))

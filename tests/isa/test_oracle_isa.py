@@ -28,7 +28,7 @@ KERNELS = Path(__file__).parents[1] / "kernels" / "ptx"
 
 
 @pytest.mark.parametrize("sm", ["75", "80", "90", "120"])
-def test_corpus(sm: str, tmp_path: Path) -> None:
+def test_corpus_kernels_decode_and_encode(sm: str, tmp_path: Path) -> None:
     """A family of one-operation kernels: text and bits of every word."""
     oracle.require("ptxas", "nvdisasm")
     compile_all(tmp_path, sm, "3", {"setp"})
@@ -39,7 +39,7 @@ def test_corpus(sm: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sm", ["75", "80", "90a", "100a", "120a"])
-def test_generated(sm: str) -> None:
+def test_random_instructions_print_as_nvdisasm(sm: str) -> None:
     """Random instructions of every form, and damaged words that the decoder accepts, print as nvdisasm prints them."""
     oracle.require("nvdisasm")
     target = isa.target(sm)
@@ -61,7 +61,7 @@ LISTED = [SHAPES / f"{n}.ptx" for n in ("calls", "shared", "print_malloc", "text
 
 
 @pytest.mark.parametrize("sm", [75, 90, 120])
-def test_listing(sm: int) -> None:
+def test_listing_equals_nvdisasm(sm: int) -> None:
     """The listing equals nvdisasm's except for blanks; so does the listing with words."""
     oracle.require("ptxas", "nvdisasm")
     found = cubins([*LISTED, KERNELS / f"sm_{sm}" / "switch10.ptx"], str(sm), ("3",))

@@ -290,7 +290,7 @@ def test_unchanged_inputs() -> None:
     assert check(launch, {**outputs, "a": other})
 
 
-def test_bounds() -> None:
+def test_comparison_applies_its_bounds() -> None:
     one = np.array([1.0, 0.0, -0.0, np.inf], np.float32)
     up = np.nextafter(one, np.float32(10))
     assert compare("x", Expected(one, ulp=1), up) == []

@@ -46,7 +46,7 @@ CASES: list[tuple[str, dict[str, AttrValue]]] = [
 @pytest.mark.oracle
 @pytest.mark.parametrize("arch", ["75", "80", "90"])
 @pytest.mark.parametrize(("option", "ours"), CASES, ids=[c[0] for c in CASES])
-def test_as_ptxas(option: str, ours: dict[str, AttrValue], arch: str) -> None:
+def test_options_change_accesses_as_in_ptxas(option: str, ours: dict[str, AttrValue], arch: str) -> None:
     """The same accesses (in any order), and the same barriers before EXIT."""
     oracle.require("ptxas", "nvdisasm")
     text = TEXT.format(arch=arch)

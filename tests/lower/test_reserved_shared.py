@@ -47,7 +47,7 @@ def _places(image: bytes) -> list[str]:
 
 
 @pytest.mark.parametrize("arch", PLACES)
-def test_places(arch: str) -> None:
+def test_offsets_in_bank_0_equal_ptxas(arch: str) -> None:
     image = compile_ptx(_text(arch), arch)
     assert _places(image) == sorted(PLACES[arch])
     assert USED in image

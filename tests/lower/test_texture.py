@@ -50,7 +50,7 @@ def test_vectors() -> None:
     assert [o.width for o in fetch.dsts[1:] if isinstance(o, Reg)] == [2, 2]
 
 
-def test_unread_results() -> None:
+def test_unread_components_are_not_fetched() -> None:
     """Components that nothing reads are not fetched."""
     (unit,) = lower_text(
         _kernel("tex.2d.v4.f32.f32 {%f0, _, %f2, %f3}, [%h0, {%f4, %f5}];\nst.global.f32 [%h1], %f2;"), "sm_90"

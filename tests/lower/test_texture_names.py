@@ -25,7 +25,7 @@ def constants(text: str) -> set[int]:
 @pytest.mark.oracle
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
-def test_handles(name: str, arch: str, tmp_path: object) -> None:
+def test_handle_constants_equal_ptxas(name: str, arch: str, tmp_path: object) -> None:
     oracle.require("ptxas")
     oracle.require("nvdisasm")
     mode, tag = NAMES[name]

@@ -48,7 +48,7 @@ def check(device: Any, chosen: tuple[Case, ...], n: int) -> None:
 
 @pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize("group", table.GROUPS)
-def test_chain(group: str, arch: str, size: int) -> None:
+def test_instructions_match_the_reference(group: str, arch: str, size: int) -> None:
     from orchestrator.api import compile_ptx
     from stages.simulate import Device
 

@@ -110,7 +110,7 @@ def dividends(b: Array, t: int, scale: int, k: int) -> Array:
 
 
 @pytest.mark.parametrize("mode", ["rn", "rz"])
-def test_division(mode: str, size: int) -> None:
+def test_division_near_midpoints(mode: str, size: int) -> None:
     """Every quotient within 12/b of a 25-bit number: only there can a sequence fail."""
     tried = 0
     for t, odd in divisors(size):

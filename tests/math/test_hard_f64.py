@@ -44,7 +44,7 @@ def number(significand: int) -> int:
     return ONE | (significand - (1 << 52))
 
 
-def test_list() -> None:
+def test_hard_divisors_are_close_to_midpoints() -> None:
     for b in DIVISORS:
         near = (
             abs((1 << k) - b * m)

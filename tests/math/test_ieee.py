@@ -47,7 +47,7 @@ def singles(f: Format, n: int, seed: int) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("ftz", [False, True])
 @pytest.mark.parametrize("op", ["div", "rcp", "sqrt"])
-def test_f32(op: str, mode: str, ftz: bool, size: int) -> None:
+def test_f32_sequences_are_exact(op: str, mode: str, ftz: bool, size: int) -> None:
     text = f"{op}.{mode}{'.ftz' if ftz else ''}.f32 $d, $0" + (", $1" if op == "div" else "")
     ev = Evaluator(one_op(text, "f32", ["f32"] * (2 if op == "div" else 1), "sm_90"), 1)
     ops = pairs(F32, size // 2, 21) if op == "div" else singles(F32, size // 2, 22)
@@ -63,7 +63,7 @@ def test_f32(op: str, mode: str, ftz: bool, size: int) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("op", ["div", "rcp", "sqrt"])
-def test_f64(op: str, mode: str, size: int) -> None:
+def test_f64_sequences_are_exact(op: str, mode: str, size: int) -> None:
     text = f"{op}.{mode}.f64 $d, $0" + (", $1" if op == "div" else "")
     ev = Evaluator(one_op(text, "f64", ["f64"] * (2 if op == "div" else 1), "sm_80"), 2)
     ops = pairs(F64, size // 2, 23) if op == "div" else singles(F64, size // 2, 24)

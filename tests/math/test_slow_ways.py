@@ -48,7 +48,7 @@ def test_one_function(op: str) -> None:
         assert [f.name for f in unit.functions[1:]] == ["__orias_" + HELPERS[op]]
 
 
-def test_both() -> None:
+def test_quotient_and_remainder_share_a_function() -> None:
     """Quotients and remainders of one kind come from one function; of two kinds from two, each with the needed
     results."""
     (unit,) = lower_text(kernel(["div.u64", "rem.u64", "div.u64"], "sm_90"), "sm_90")

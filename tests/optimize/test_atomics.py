@@ -26,7 +26,7 @@ def atomics(unit: Unit) -> list[Inst]:
 
 @pytest.mark.parametrize("target", SMS)
 @pytest.mark.parametrize("what", ["add.u32", "max.s32", "and.b32", "add.f32", "inc.u32"])
-def test_unread_results(what: str, target: str) -> None:
+def test_unread_results_become_reductions(what: str, target: str) -> None:
     """An operation on global memory whose result has no reader becomes RED."""
     body = (
         f"atom.global.{what} %{'f' if 'f32' in what else 'r'}3, [%rd5], "

@@ -128,7 +128,7 @@ def test_nothing_is_contracted_without_fmad(options: dict[str, AttrValue]) -> No
 
 @pytest.mark.oracle
 @pytest.mark.parametrize(("bits", "name"), CASES)
-def test_as_ptxas(bits: int, name: str) -> None:
+def test_contraction_equals_ptxas(bits: int, name: str) -> None:
     """The same number of instructions and the same bits: they show which of two products is rounded."""
     source = text(bits, GROUPS[bits][name][0], "sm_90")
     theirs = oracle.compile_ptx(source, "90")

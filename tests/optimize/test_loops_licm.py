@@ -75,7 +75,7 @@ BESIDE = [
 
 @pytest.mark.parametrize(("beside", "leaves"), BESIDE)
 @pytest.mark.parametrize("target", SMS)
-def test_loads(beside: str, leaves: bool, target: str) -> None:
+def test_loads_leave_the_loop_if_nothing_writes_them(beside: str, leaves: bool, target: str) -> None:
     body = START + f"ld.global.u32 %r5, [%rd3]; {beside} add.u32 %r4, %r4, %r7;" + ROUND + END
     unit, _ = optimized(body, target)
     assert ("LDG" not in ops(unit)) == leaves

@@ -148,7 +148,7 @@ def _rounds(start: str, step: int, test: str, n: int) -> int:
     "atom.global.add.u32 %r5, [%rd5+512], %r3; add.u32 %r4, %r4, %r5;",
     "red.global.add.u32 [%rd5+512], %r3; add.u32 %r4, %r4, 1;",
 ])  # fmt: skip
-def test_bodies(body: str, target: str) -> None:
+def test_unrolled_bodies_keep_values_and_order(body: str, target: str) -> None:
     """Stores, guards, carried copies, barriers, shuffles, atomics: the same values in the same order."""
     source = counted("mov.u32 %r3, 0; mov.u32 %r7, 5;", 1, "setp.lt.s32 %p1, %r3, %r2;", body)
     _, stats = optimized(source, target)

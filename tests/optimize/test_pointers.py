@@ -85,7 +85,7 @@ def test_pointers_share_one(target: str) -> None:
     ids=lambda c: next(iter(c)) + " " + str(next(iter(c.values())))[:12],
 )
 @pytest.mark.parametrize("target", SMS)
-def test_forms(change: dict[str, str], target: str) -> None:
+def test_forms_of_pointers_that_share_one(change: dict[str, str], target: str) -> None:
     body = rows(**change)
     _, stats = optimized(body, target)
     assert stats["pointers that share one"] == ROWS

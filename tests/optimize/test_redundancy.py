@@ -96,7 +96,7 @@ SHARED = ".shared .align 16 .b8 s[256]; .shared .align 16 .b8 t[256]; mov.u32 %r
         ),
     ],
 )
-def test_global(body: str, loads: int, stores: int, target: str) -> None:
+def test_redundant_accesses_to_global_memory(body: str, loads: int, stores: int, target: str) -> None:
     unit, _ = optimized(SHARED + HEAD + body + " ret;", target)
     assert (len(of(unit, "LDG")), len(of(unit, "STG"))) == (loads, stores)
 

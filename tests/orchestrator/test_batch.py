@@ -54,7 +54,7 @@ def test_output_dir(folder: Path) -> None:
     assert not (folder / "made/deep/bad.cubin").exists()
 
 
-def test_list(folder: Path) -> None:
+def test_batch_list(folder: Path) -> None:
     """Lines have their own options, comments and quotes; if a file's stage dies, that file fails."""
     shutil.copy(PTX / "vadd.ptx", folder / "a file.ptx")
     (folder / "list").write_text(

@@ -18,7 +18,7 @@ VADD = ROOT / "tests/kernels/ptx/sm_90/vadd.ptx"
 SLOW = ["--stage", "lower=sleep 2.6; exec " + sys.executable + " -m stages.lower"]
 
 
-def test_text() -> None:
+def test_progress_text() -> None:
     """A kernel is done when its process begins the next one; the time left follows from those done."""
     process = Process("lower+optimize", 1, -1)
     for stage in ("lower", "optimize", "lower", "optimize", "lower"):

@@ -22,7 +22,7 @@ def compile_with(folder: Path, trace: str | None, *options: str) -> tuple[int, P
     return orias([*words, *options]), path
 
 
-def test_events(tmp_path: Path) -> None:
+def test_trace_events(tmp_path: Path) -> None:
     code, path = compile_with(tmp_path, json.dumps({"traceEvents": [OLD]}), "--use-trace-pid", "5")
     assert code == 0
     first, total, *rest = json.loads(path.read_text())["traceEvents"]
@@ -36,7 +36,7 @@ def test_events(tmp_path: Path) -> None:
         begin = p["ts"] + p["dur"] - 1
 
 
-def test_after(tmp_path: Path) -> None:
+def test_events_are_added_after_a_named_one(tmp_path: Path) -> None:
     code, path = compile_with(tmp_path, json.dumps({"traceEvents": [OLD]}), "--ftrace-phase-after", "x y")
     total = json.loads(path.read_text())["traceEvents"][1]
     assert code == 0 and (total["ts"], total["pid"], total["tid"]) == (1005, 77, 3)

@@ -31,7 +31,7 @@ def test_every_row_makes_a_case() -> None:
 
 @pytest.mark.oracle
 @pytest.mark.parametrize(("target", "release"), [("sm_80", "13.0"), ("sm_100a", "13.5")])
-def test_instructions(target: str, release: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_instruction_verdicts_agree(target: str, release: str, monkeypatch: pytest.MonkeyPatch) -> None:
     oracle.require("ptxas" if release == "13.0" else oracle.NEWER)
     monkeypatch.setattr(agreement, "RELEASE", release)
     cases = list(accepted(target, 2))[::4] + list(mutated(target, 11, 1500))
@@ -89,7 +89,7 @@ def test_first_messages(version: str, target: str, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.oracle
-def test_gates() -> None:
+def test_gates_agree() -> None:
     oracle.require("ptxas")
     found = dict(list(gates.forms(2).items())[::120])
     versions = ["1.4", "2.0", "3.1", "5.1", "6.3", "7.0", "7.8", "8.1", "8.6"]

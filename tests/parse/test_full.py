@@ -418,7 +418,7 @@ def options(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_said(name: str) -> None:
+def test_verdict_and_first_line(name: str) -> None:
     text, first = CASES[name]
     got = ours(text.encode(), options(text))
     assert (got.taken, got.first) == (not first or name in WARNED, first)

@@ -160,7 +160,7 @@ def test_vector_register_is_split() -> None:
     assert moves[1].operands[0] == Vec((Reg(0), Reg(1)))
 
 
-def test_calls() -> None:
+def test_call_operands() -> None:
     callee = (
         ".func (.param .b32 out) f(.param .b32 in, .reg .b64 w) { .reg .b32 %t; ld.param.b32 %t, [in]; "
         "st.param.b32 [out], %t; ret; }\n"
@@ -186,7 +186,7 @@ def test_indirect_call_and_branch_table() -> None:
     assert ops["brx"].operands[1] == LabelList((0, 1))
 
 
-def test_initialisers() -> None:
+def test_initialiser_bytes() -> None:
     text = ".version 9.0\n.target sm_90\n.address_size 64\n"
     text += ".global .align 4 .u32 a[2][3] = {{1, 2}, {-1, 0x10, 7}};\n.const .f32 f[] = {1.0, 0f40000000};\n"
     text += ".global .u64 q[2] = {a+4, generic(a)};\n.global .u8 m[2] = {0xff(a), 0xff00(a)};\n.entry k() { ret; }\n"
@@ -213,7 +213,7 @@ def test_performance_directives() -> None:
     assert (d.maxntid, d.minnctapersm, d.maxnreg, d.reqntid) == ((128, 2, 1), 3, 64, None)
 
 
-def test_locations() -> None:
+def test_loc_tables() -> None:
     body = (
         ".loc 1 7 3\nmov.u32 %r1, 1;\n.loc 1 2 1, function_name inf, inlined_at 1 7 3\nmov.u32 %r1, 2;\nmov.u32 %r1, 3;"
     )

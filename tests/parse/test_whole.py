@@ -74,7 +74,7 @@ TAKEN = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_said(name: str) -> None:
+def test_message_and_line(name: str) -> None:
     text, line, severity, message = CASES[name]
     for options in ({}, {"explain": 1}):  # ptxas gives no line if it means the whole program; an explanation does
         module, _, found = parse_sources([("k.ptx", (HEAD + text).encode())], "sm_80", options)
@@ -92,7 +92,7 @@ def test_said(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TAKEN)
-def test_taken(name: str) -> None:
+def test_accepted_programs(name: str) -> None:
     module, _, found = parse_text(HEAD + TAKEN[name], "k.ptx", "sm_80")
     assert module is not None
     assert found == []

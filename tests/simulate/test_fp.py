@@ -61,7 +61,7 @@ def test_fma32(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("op", ["add", "mul", "fma"])
-def test_double(op: str, mode: str) -> None:
+def test_double_arithmetic_is_exact(op: str, mode: str) -> None:
     g = np.random.default_rng(9)
     parts = []
     for s in range(3):
@@ -110,7 +110,7 @@ def test_the_reference() -> None:
 
 @pytest.mark.parametrize("fmt", [exact.F16, exact.BF16, exact.TF32, exact.E5M2, exact.E4M3])
 @pytest.mark.parametrize("mode", [*MODES, "RNA"])
-def test_narrow(fmt: exact.Format, mode: str) -> None:
+def test_narrow_rounding_is_exact(fmt: exact.Format, mode: str) -> None:
     with np.errstate(all="ignore"):
         x = np.concatenate([samples32(1500, 5).astype(np.float64), np.random.default_rng(6).normal(size=1500)])
     x = x[np.isfinite(x)]

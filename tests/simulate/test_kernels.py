@@ -39,13 +39,13 @@ def judge(spec: KernelSpec, arch: str, options: tuple[str, ...] = (), last: int 
 
 @pytest.mark.parametrize("arch", WHOLE)
 @pytest.mark.parametrize("name", sorted(cases.CASES))
-def test_main(name: str, arch: str) -> None:
+def test_main_kernels_of_ptxas(name: str, arch: str) -> None:
     judge(cases.CASES[name], arch)
 
 
 @pytest.mark.parametrize("arch", PART)
 @pytest.mark.parametrize("name", PART_KERNELS)
-def test_part(name: str, arch: str) -> None:
+def test_a_sample_of_other_kernels_of_ptxas(name: str, arch: str) -> None:
     judge(cases.CASES[name], arch)
 
 
@@ -56,7 +56,7 @@ def test_unoptimised(name: str) -> None:
 
 @pytest.mark.parametrize("arch", ("80", "90", "120"))
 @pytest.mark.parametrize("name", sorted(cases.CASES))
-def test_strict(name: str, arch: str) -> None:
+def test_ptxas_code_has_no_hazard_in_strict_mode(name: str, arch: str) -> None:
     """ptxas keeps every distance and every scoreboard wait: results stay right and no hazard shows, for all
     latencies."""
     for seed in (1, 2, 3):
@@ -106,7 +106,7 @@ def test_seeds_change_nothing() -> None:
             assert not wrong
 
 
-def test_rate() -> None:
+def test_simulation_rate() -> None:
     """At least 300,000 warp instructions per second on ALU-heavy code (usually ten times that)."""
     spec = cases.CASES["matmul"]
     device = Device(cubin(spec, "90"))

@@ -70,7 +70,7 @@ def never(self: Runs, plan: Plan) -> bool:
     [cases.CASES[n] for n in ("vadd", "matmul", "reduce_sum", "switch10", "call_twice", "half2_ops")],
     ids=lambda s: s.name,
 )
-def test_ways_agree(spec: KernelSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fast_and_slow_paths_agree(spec: KernelSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     oracle.require("ptxas")
     got = compile_ptxas(ptx_for(spec, ARCH), ARCH, [])
     assert isinstance(got, bytes)

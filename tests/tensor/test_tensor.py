@@ -21,7 +21,7 @@ QUICK = ("gemm_special", "gemm_major", "gemm_split", "attention", "gemm5_f16", "
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_our_code(name: str) -> None:
+def test_our_code_matches_numpy(name: str) -> None:
     """Our cubin gives numpy's values in the simulator."""
     file, small, _ = KERNELS[name]
     assert execute(small(np.random.default_rng(1)), file, "ours") == []
@@ -29,7 +29,7 @@ def test_our_code(name: str) -> None:
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("name", ["gemm_bf16", "gemm_tf32", "gemm_special", "gemm5_f16", "gemm5_major"])
-def test_code_of_ptxas(name: str) -> None:
+def test_code_of_ptxas_matches_numpy(name: str) -> None:
     """So does ptxas's, whose code relies on measured properties of the machine."""
     oracle.require("ptxas")
     file, small, _ = KERNELS[name]
@@ -37,7 +37,7 @@ def test_code_of_ptxas(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["gemm_e4m3", "gemm_s8", "gemm_major", "gemm_split", "gemm5_f16", "gemm5_major"])
-def test_interpreter(name: str) -> None:
+def test_interpreter_matches_numpy(name: str) -> None:
     """So does the interpreter."""
     file, small, _ = KERNELS[name]
     assert execute(small(np.random.default_rng(3)), file, "interpreter") == []
