@@ -178,7 +178,7 @@ class GroupDivergence(Divergence):
         self.groups.careful = True
         self.shared: SharedValues
 
-    def settle(self) -> None:
+    def propagate(self) -> None:
         """Follow divergence through branches and values until nothing changes."""
         flow, fn = self.flow, self.fn
         while True:
