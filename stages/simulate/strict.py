@@ -386,9 +386,7 @@ class StrictMachine(Machine):
                 for row in plan.reads:
                     if row in pending:
                         self.settle(time, view, row, plan.reader, at, plan.pc)
-                        if (
-                            plan.late and row in pending
-                        ):  # too early for this one: it gets the old value, no matter how late it reads
+                        if plan.late and row in pending:  # too early: it gets the old value, however late it reads
                             source = (view.U if row[0] == "U" else view.P)[row[1]]
                             held.append((source, source.copy()))
                 direct = not held and not queue and self.runs.safe(plan) and not any(r in pending for r in plan.reads)

@@ -326,8 +326,8 @@ def test_overwriting_a_store_operand_needs_the_read_scoreboard() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_is_waited_for_has_come_behind_stores_that_read_late(seed: int) -> None:
-    """A special register and a load behind stores whose sources have not been read yet (and would be written by an
+def test_a_wait_covers_results_issued_after_stores_that_read_late(seed: int) -> None:
+    """A special register and a load after stores whose sources have not been read yet (and would be written by an
     instruction that never runs), each with a wait of its own."""
     insts = [
         *timed(4)[:3],
