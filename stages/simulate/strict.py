@@ -185,8 +185,8 @@ class StrictMachine(Machine):
         if key not in self.hazards and len(self.hazards) < 1000:
             self.hazards[key] = distance
 
-    def settle(self, time: Time, view: View, row: Row, reader: str, at: int, pc: int) -> None:
-        """Enter the pending writes of a row that a ``reader`` issuing at ``at`` sees. ``pc``: the reading instruction,
+    def write_back(self, time: Time, view: View, row: Row, reader: str, at: int, pc: int) -> None:
+        """Write the pending results of a row that a ``reader`` issuing at ``at`` sees. ``pc``: the reading instruction,
         to report what it misses (-1: do not)."""
         entries = time.pending[row]
         kind, number = row
@@ -245,7 +245,7 @@ class StrictMachine(Machine):
                 continue
             held.append(entry)
             if len(held) > 8:  # a row that is written repeatedly but not read
-                self.settle(time, view, key, "alu", at, -1)
+                self.write_back(time, view, key, "alu", at, -1)
 
     def perform(self, time: Time, view: View, d: Deferred) -> None:
         """A deferred instruction reads its registers and acts."""
@@ -255,7 +255,7 @@ class StrictMachine(Machine):
                 for e in time.pending[row]:
                     if e.at > d.at and e.ready < 0 and d.read_at - e.at >= _WRITE and overlap(e.mask, d.mask):
                         self.note("overwritten by", plan.pc, e.pc, row, e.at - d.at)
-                self.settle(time, view, row, plan.reader, d.read_at, -1)
+                self.write_back(time, view, row, plan.reader, d.read_at, -1)
         if not d.held:
             self.capture(time, view, plan, d.mask, d.at, d.ready)
             return
@@ -280,14 +280,14 @@ class StrictMachine(Machine):
     def trim(self, time: Time, view: View) -> None:
         """Enter completed writes of rows with many pending writes, so that merges do not accumulate them."""
         for row in [r for r, entries in time.pending.items() if len(entries) > 8]:
-            self.settle(time, view, row, "alu", time.clock, -1)
+            self.write_back(time, view, row, "alu", time.clock, -1)
 
     def before_stub(self, bundle: Bundle) -> None:
         time = self.time_of(bundle)
         for number in _ARGUMENTS:
             row = ("U", number)
             if row in time.pending:
-                self.settle(time, bundle.view, row, "branch", time.clock, -1)
+                self.write_back(time, bundle.view, row, "branch", time.clock, -1)
 
     def landed(self, time: Time, view: View, row: Row, at: int) -> bool:
         """Enter the pending writes of a row if a read at ``at`` can see all of them."""
@@ -295,7 +295,7 @@ class StrictMachine(Machine):
         for e in time.pending[row]:
             if at < e.ready if e.ready >= 0 else at - e.at < longest(e.writer, e.part, e.dual, kind, uniform, self.sm):
                 return False
-        self.settle(time, view, row, "alu", at, -1)
+        self.write_back(time, view, row, "alu", at, -1)
         return True
 
     # --- issue ---
@@ -349,7 +349,7 @@ class StrictMachine(Machine):
         if plan.guard is not None:
             row = ("P", plan.guard_row)
             if row in pending:
-                self.settle(time, view, row, "guard", at, plan.pc)
+                self.write_back(time, view, row, "guard", at, plan.pc)
             g = plan.guard(view)
             mask = g.copy() if base is None else g & base
             n = int(count(mask))
@@ -385,7 +385,7 @@ class StrictMachine(Machine):
                 )
                 for row in plan.reads:
                     if row in pending:
-                        self.settle(time, view, row, plan.reader, at, plan.pc)
+                        self.write_back(time, view, row, plan.reader, at, plan.pc)
                         if plan.late and row in pending:  # too early: it gets the old value, however late it reads
                             source = (view.U if row[0] == "U" else view.P)[row[1]]
                             held.append((source, source.copy()))
@@ -412,7 +412,7 @@ class StrictMachine(Machine):
                 time.hold(board, at + 2)
         for row in plan.reads:
             if row in time.pending:
-                self.settle(time, view, row, plan.reader, at, plan.pc)
+                self.write_back(time, view, row, plan.reader, at, plan.pc)
         if not skip:
             assert plan.run is not None
             plan.run(view, mask)
@@ -431,7 +431,7 @@ class StrictMachine(Machine):
         pending = time.pending
         for row in plan.reads:
             if row in pending:
-                self.settle(time, view, row, plan.readers.get(row, plan.reader), at, plan.pc)
+                self.write_back(time, view, row, plan.readers.get(row, plan.reader), at, plan.pc)
         if time.reuse:
             self.capture_reused(time, view, plan, mask, at)
         else:
@@ -541,10 +541,10 @@ class StrictMachine(Machine):
         while queue and (queue[0].read_at <= at or plan.inst.op in _DRAINING):
             self.perform(time, view, queue.popleft())
         if plan.guard_row >= 0 and ("P", plan.guard_row) in time.pending:
-            self.settle(time, view, ("P", plan.guard_row), "guard", at, plan.pc)
+            self.write_back(time, view, ("P", plan.guard_row), "guard", at, plan.pc)
         for row in plan.reads:
             if row in time.pending:
-                self.settle(time, view, row, plan.reader, at, plan.pc)
+                self.write_back(time, view, row, plan.reader, at, plan.pc)
         if queue:
             self.overtakes(queue, plan, None, at, at + _WRITE)
         if self.watch is not None:

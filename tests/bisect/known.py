@@ -70,7 +70,7 @@ def replanted(fault: Known) -> Iterator[None]:
     function = function_of(fault.where)
     text = textwrap.dedent(inspect.getsource(function))
     for old, new in fault.changes:
-        assert text.count(old) == 1, f"{fault.name}: '{old}' stands {text.count(old)} times in {fault.where}"
+        assert text.count(old) == 1, f"{fault.name}: '{old}' occurs {text.count(old)} times in {fault.where}"
         text = text.replace(old, new)
     made = compile("from __future__ import annotations\n" + text, f"<{fault.name}>", "exec")
     good = function.__code__
@@ -135,7 +135,7 @@ KNOWN: Final = (
         "lower",
         f"{_JOINS}:insert_convergence",
         [
-            ("regions = _choose(flow, found, state, exact)", "regions = []"),
+            ("    fn.vregs = [v if i in state.varying", "    regions = []\n    fn.vregs = [v if i in state.varying"),
             ('if state.parted or fn.kind != "entry"', 'if fn.kind != "entry"'),
         ],
         "shuffle_after_loop",
