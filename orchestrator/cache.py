@@ -172,7 +172,7 @@ def _private(path: str) -> None:
 
 
 def _read(path: str) -> bytes | None:
-    """The bytes of a regular file of the user's own that nobody else may write; None if there is none."""
+    """The bytes of a regular file of the user's own that no other user may write; None if there is none."""
     try:
         fd = os.open(path, _READ | os.O_NONBLOCK)
     except OSError:

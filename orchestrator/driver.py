@@ -223,7 +223,7 @@ class Run:
         return self.cl.number("jobs", self.cl.number("split-compile", 0)) or os.cpu_count() or 1
 
     def _one_chain(self, sources: list[tuple[str, bytes]]) -> bool:
-        """Whether one process will run all stages between `parse` and `elf`: nobody wants to see or change anything
+        """Whether one process will run all stages between `parse` and `elf`: no option asks to see or change anything
         between them, and there is one unit (or one job)."""
         if (
             self.cl.flag("exec")

@@ -188,7 +188,7 @@ def writing(*spaces: str) -> frozenset[str]:
 
 
 def costs(key: str) -> dict[str, int]:
-    """Mnemonic -> the number behind a key, for those that have it."""
+    """Mnemonic -> the number that follows a key, for those that have it."""
     return {name: int(f.values[key]) for name, f in table().items() if key in f.values}
 
 

@@ -20,7 +20,7 @@ def may_diverge(vregs: list[VReg], inst: Inst) -> bool:
 
 
 def gathers(inst: Inst) -> bool:
-    """Whether the whole warp is at one place behind the instruction: WARPSYNC of all threads."""
+    """Whether the whole warp has reconverged after the instruction: WARPSYNC of all threads."""
     if inst.op != "WARPSYNC" or is_guarded(inst):
         return False
     return inst.mods == ("ALL",) or any(type(o) is Imm and o.value & _ALL == _ALL for o in inst.srcs)

@@ -431,7 +431,7 @@ def parameter_of_kernel(name: str, kinds: tuple[str, ...]) -> list[str]:
 class Memory:
     """Compares the spaces of an instruction's addresses with those that its modifiers name, in order.
 
-    A variable's space is known from its name; behind a register it is not.  A third address, or one beyond those named,
+    A variable's space is known from its name; after a register it is not.  A third address, or one beyond those named,
     is an mbarrier in shared memory.
     """
 

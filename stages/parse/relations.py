@@ -376,7 +376,7 @@ _BETWEEN: Final = frozenset((order_and_scope, tensor_modes))
 
 
 def between(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
-    """What is reported right behind an instruction's own gates."""
+    """What is reported directly after an instruction's own gates."""
     if name == "fence":
         return ordered_fence(mods, target)
     return [text for rule in RULES.get(name, ()) if rule in _BETWEEN for text in rule(name, mods, types, target)]

@@ -27,7 +27,7 @@ _NAMES: Final = frozenset(("mov", "cvta", "ld", "ldu"))  # take a variable with 
 
 
 def is_sum(s: Scanner, kind: str, text: str) -> bool:
-    """True if a constant is added to what was read: behind a register it is still to come, in a variable's text it was
+    """True if a constant is added to what was read: after a register it has yet to be read, in a variable's text it was
     read already."""
     if s.kind == "+":
         return kind[:2] == "r:" or (kind[:2] == "s:" and "." not in text)

@@ -81,7 +81,7 @@ class _Texts:
 
 
 def states(rows: Sequence[PassRow], pictures: Sequence[Picture]) -> dict[str, Any]:
-    """The stages with their passes, and what each changed: `states` holds the lines behind a pass, `diff` of a pass
+    """The stages with their passes, and what each changed: `states` holds the lines after a pass, `diff` of a pass
     how they stand beside those before it: (0 the same in number, 1 not, how many left, how many right)."""
     texts = _Texts()
     texts_of: list[list[int]] = []
@@ -102,7 +102,7 @@ def states(rows: Sequence[PassRow], pictures: Sequence[Picture]) -> dict[str, An
             if len(texts_of) > 1:
                 row_of["diff"] = _diff(keys[-2], keys[-1])
         out.append(row_of)
-    # A stage's own row comes behind its passes; it is shown in front of them.
+    # A stage's own row comes after its passes; it is shown before them.
     order = list(dict.fromkeys(r["stage"] for r in out))
     out.sort(key=lambda r: (order.index(r["stage"]), r["name"] != ""))
     return {"lines": texts.lines, "states": texts_of, "passes": out}
@@ -122,7 +122,7 @@ def _diff(a: list[str], b: list[str]) -> list[tuple[int, int, int]]:
 
 
 def origins(pictures: Sequence[Picture], unit: Unit) -> list[tuple[int, str]]:
-    """(PTX line, why it waits) of each instruction, in the order of the code: from the picture behind `schedule` and
+    """(PTX line, why it waits) of each instruction, in the order of the code: from the picture after `schedule` and
     its `why` records."""
     last = next((p for p in reversed(pictures) if p.stage == "schedule"), None)
     if last is None:

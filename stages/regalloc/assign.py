@@ -110,8 +110,8 @@ class Bank:
 
     def place(self, group: Group, hints: Iterable[int], top: int) -> bool:
         """Place the group at one of ``hints`` or at the first base at which it fits; False where there is none or it
-        would end behind register ``top``."""
-        if self.file == "M":  # behind what is taken there is room for it at any alignment
+        would end after register ``top``."""
+        if self.file == "M":  # after what is taken there is room for it at any alignment
             self._grow(max([len(self._rows[0]), *[h + group.width for h in hints]]) + group.align + group.width)
         for base in hints:
             if base >= 0 and self._fits(group, base):

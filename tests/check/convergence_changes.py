@@ -86,7 +86,7 @@ def changes(cubin: Cubin, names: frozenset[str]) -> Iterator[Change]:
 
 
 def _moved(items: list[Decoded], n: int, inst: Inst) -> Iterator[tuple[str, tuple[tuple[int, int], ...]]]:
-    """The instruction moved behind the next access in its basic block, and in front of the previous one. (BSSY may
+    """The instruction moved after the next access in its basic block, and before the previous one. (BSSY may
     move: nothing depends on its own address.)"""
     if inst.op in ("BMOV", "BSSY"):
         return

@@ -342,7 +342,8 @@ def test_races_are_no_difference() -> None:
 
 
 def test_pointers_inside_of_parameters() -> None:
-    """A record with a number and two pointers gets buffers for these; a wrong value behind one of them is found."""
+    """A record with a number and two pointers gets buffers for these; a wrong value at an address that one of them
+    holds is found."""
     text = """.version 8.0
 .target sm_90
 .address_size 64

@@ -122,7 +122,7 @@ STORES ret; }
 @pytest.mark.parametrize(("align", "sizes"), [(1, (49, 53)), (2, (50, 54)), (4, (49, 55))])
 def test_a_result_in_memory_of_few_bytes(align: int, sizes: tuple[int, ...]) -> None:
     """The callee keeps to the result's alignment and size: the caller's place for it has no more (ptxas's callers
-    put it behind arguments on the stack)."""
+    put it after arguments on the stack)."""
     oracle.require("ptxas", "nvlink")
     callee, body, want = "", ".reg .b16 %h; ld.global.b32 %a, [%in];\n", []
     for n, size in enumerate(sizes):

@@ -40,7 +40,7 @@ _ELECTED = "elect.sync %r3|%p1, -1;\nmov.u64 %rd2, %rd1;\n@%p1 " + _COPY
 
 
 def _found(body: str) -> list[tuple[str, str]]:
-    """(mnemonic, file of the guard) of the instructions behind lowering."""
+    """(mnemonic, file of the guard) of the instructions after lowering."""
     (unit,) = lower_text(_HEAD + body + _END, "sm_90a")
     return [(i.op, i.guard.file if i.guard is not None else "") for i in insts(unit)]
 

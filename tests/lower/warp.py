@@ -35,7 +35,7 @@ def run_warp(
     rng = random.Random(seed)
     index = {b.id: i for i, b in enumerate(fn.blocks)}
     groups = [Group(frozenset(range(threads)), 0)]
-    barrier: dict[int, dict[int, set[int]]] = {}  # register -> thread -> whom it waits for
+    barrier: dict[int, dict[int, set[int]]] = {}  # register -> thread -> the threads it waits for
     paths: dict[int, list[int]] = {t: [] for t in range(threads)}
     visits: dict[tuple[int, int], int] = {}
     log: list[tuple[int, frozenset[int]]] = []

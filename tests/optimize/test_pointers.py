@@ -20,7 +20,7 @@ END = "st.global.u32 [%rd5], %r4; ret;"
 
 
 def optimized(body: str, target: str, *skip: str) -> tuple[Unit, dict[str, int]]:
-    """The unit behind all passes but some, under the register limit of OPTIONS, and the statistics."""
+    """The unit after all passes but some, under the register limit of OPTIONS, and the statistics."""
     (unit,) = lower_text(text(body, target), target)
     header = Header("ori", target)
     header.options.update(OPTIONS)

@@ -98,7 +98,7 @@ def test_saved_streams_have_the_page_of_the_report(view: Path, matmul: Path, str
     data, report = page_of(view), page_of(matmul)
     count = len(report["code"])
     assert [r[2:4] for r in data["code"]] == [r[2:4] for r in report["code"][: len(data["code"])]] and count > 50
-    real = [b for b in report["blocks"] if b[0] < len(data["code"])]  # without the loop behind the last instruction
+    real = [b for b in report["blocks"] if b[0] < len(data["code"])]  # without the loop after the last instruction
     assert [b[:2] for b in data["blocks"]] == [[a, min(b, len(data["code"]))] for a, b, _ in real]
     assert data["ways"] == [w for w in report["ways"] if w[0] < len(real)]
     assert [r[5] for r in data["code"]] == [r[5] for r in report["code"][: len(data["code"])]]

@@ -159,7 +159,7 @@ def test_bypassed(tmp_path: Path) -> None:
         assert _orias(args, path, tmp_path) == (0, b"", b"") and (tmp_path / "o").read_bytes() == data, kind
         if child:
             if kind == "open":
-                os.kill(child, signal.SIGKILL)  # nobody came
+                os.kill(child, signal.SIGKILL)  # no client came
             assert (os.waitpid(child, 0)[1] != 0) == (kind == "open")
         os.close(lock)
 

@@ -20,7 +20,7 @@ UNDEFINED = {
     "entry": ".entry foo();\n" + ENTRY,
 }
 
-#: name -> (text behind the head, line, severity, message); the line counts from 1 at the head.
+#: name -> (text after the head, line, severity, message); the line counts from 1 at the head.
 CASES = {
     "visible_function": (FOO + ".visible .func bar() " + CALL + ENTRY, 6, "fatal", "Unresolved extern function 'foo'"),
     "weak_function": (FOO + ".weak .func bar() " + CALL + ENTRY, 6, "fatal", "Unresolved extern function 'foo'"),

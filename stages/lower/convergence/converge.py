@@ -295,7 +295,7 @@ def _crossing(regions: list[Region]) -> list[Region]:
 
 def _kept_elsewhere(flow: Flow, r: Region, exact: frozenset[str]) -> bool:
     """Whether threads of the region call a function that may save their barrier and give it back as it was, with those
-    that left it meanwhile, for whom they would wait for ever. Functions of the unit that follow no convention use other
+    that left it meanwhile, for which they would wait forever. Functions of the unit that follow no convention use other
     barriers. (ptxas has BREAK before the branch, under its predicate, so that no thread is in the call yet:
     measured.)"""
     return any(i.op == "CALL" and callee(i) not in exact for u in r.inside for i in flow.fn.blocks[u].insts)

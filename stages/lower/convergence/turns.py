@@ -68,7 +68,7 @@ def shorten_turns(fn: Function, sm: int, flow: Flow, shared: SharedValues) -> bo
 
 
 class _Turns:
-    """One function. ``behind``: blocks that are put behind a position."""
+    """One function. ``behind``: blocks to be put after a position."""
 
     def __init__(self, fn: Function, sm: int, flow: Flow, shared: SharedValues) -> None:
         self.fn = fn

@@ -147,7 +147,7 @@ class _Paths:
 
     def left(self, pos: int, to: int) -> bool:
         """Whether threads may end on the way after another block than ``pos``: in the block after the first test, the
-        load's latency would be seen, while before the test it hides behind that of thread and block indices."""
+        load's latency would be seen, while before the test that of thread and block indices covers it."""
         return self.exit[to] > self.level[pos]
 
 

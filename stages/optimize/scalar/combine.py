@@ -92,8 +92,9 @@ class Combiner:
         return self.copies.is_free(o)
 
     def unchanged(self, since: Inst, *ops: Operand) -> bool:
-        """Whether operands that ``since`` reads mean the same at the instruction at hand: they are steady, or ``since``
-        precedes it in the same block (or is the current one) and nothing from it on writes them."""
+        """Whether operands that ``since`` reads mean the same at the instruction at hand: their registers do not
+        change, or ``since`` precedes it in the same block (or is the current one) and nothing from it on writes
+        them."""
         web = self.values.web
         loose = [web[o.num] for o in ops if type(o) is Reg and not self.is_free(o)]
         if not all(type(o) is Reg or self.is_free(o) for o in ops):
@@ -488,7 +489,7 @@ class Combiner:
     def key(self, op: str, mods: tuple[str, ...], dsts: tuple[Operand, ...], srcs: tuple[Operand, ...]) -> object:
         """What equal computations have in common; None where that can't be said. A register that is no value is named
         with its last writer in the block: it is the same only there, and until it is written again. Names (special
-        registers) are steady in a pure instruction."""
+        registers) do not change in a pure instruction."""
         stamps: tuple[tuple[int, int], ...] = ()
         value = self.values.value
         for o in srcs:
