@@ -30,7 +30,7 @@ FRAME_SIZE = 0x11
 
 
 class Facts(NamedTuple):
-    """Code of a kernel. ``mnemonics``: instructions in front of the tail, by what stands in front of the first dot."""
+    """Code of a kernel. ``mnemonics``: instructions before the tail, by their name up to the first dot."""
 
     mnemonics: Counter[str]
     registers: int

@@ -176,7 +176,7 @@ def post_dominators(cfg: Cfg) -> list[int]:
 class DominatorTree:
     """The tree of immediate dominators, which answers in constant time whether one block dominates another: a block's
     descendants are one range of numbers. ``children``: by position, in reverse postorder; ``order``: reachable
-    positions, each in front of those that it dominates."""
+    positions, each before those that it dominates."""
 
     __slots__ = ("_first", "_last", "children", "order")
 

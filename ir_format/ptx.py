@@ -226,7 +226,7 @@ Item: TypeAlias = PtxInst | PtxLabel | PtxPragma
 class PtxReg(Record):
     """A declared register.  `type` is as declared: pred, b16, b32, b64, b128, u8.., s32.., f16,
     f16x2, f32, f64, ...  A `.reg .v4 .f32 %v` is split into `%v.x`, `%v.y`, `%v.z`, `%v.w`, which
-    stand at successive indices; their `vec` is 4 (else 1)."""
+    are at successive indices; their `vec` is 4 (else 1)."""
 
     name: str
     type: str

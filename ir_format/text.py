@@ -500,7 +500,7 @@ class _UnitReader:
             self._record(self.unit, word, ln)
 
     def _record(self, unit: Unit, word: str, ln: _Line) -> None:
-        """A record of the unit, or of the function or code at hand."""
+        """A record of the unit, or of the current function or code."""
         func = self.func
         if word == "function":
             self.func = func = Function(ln.string(), ln.next())

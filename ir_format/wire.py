@@ -316,7 +316,7 @@ def function_from_wire(x: Wire, level: str) -> Function:
             blk = Block(bid, read, _int(depth, 0, 1 << 16, "loop depth"))
             _insts_from_wire(_seq(insts, "instructions"), ops, heads, ctls, read)
             f.blocks.append(blk)
-    except TypeError as e:  # a map where a list must stand can't be looked up
+    except TypeError as e:  # a map where a list must be can't be looked up
         raise StreamError(f"function {name}, block .L{bid}, instruction {len(read)}: ori stream: {e}") from None
     except StreamError as e:
         raise StreamError(f"function {name}, block .L{bid}, instruction {len(read)}: {e}") from None

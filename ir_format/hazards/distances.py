@@ -7,7 +7,7 @@ tables override earlier ones, cell by cell, for their SMs.
 
 Tags: d documented (published by NVIDIA through Mesa), m measured (smallest distance that ptxas 13.0 leaves in
 two-instruction chains), g guessed: on the safe side, from the nearest class. Where a document and a measurement
-disagree the larger number stands.
+disagree, the larger number is kept.
 
 Columns are *results*: a class of :mod:`ir_format.hazards.classes`, ``wlo``/``whi`` for the two registers of IMAD.WIDE.
 Rows of ``raw`` are operand *roles*: a class, or ``wab``/``clo``/``chi`` (IMAD.WIDE: A and B, low and high register of

@@ -446,7 +446,7 @@ def _fill(slots: list[Slot], kinds: list[frozenset[str]], given: tuple[Operand, 
         return given if all([o[0] in k for o, k in zip(given, kinds)]) else None
     out: list[Operand] = []
     missing = len(slots) - len(given)
-    later = sum([not slot.shown for slot in slots])  # hidden slots after the one at hand
+    later = sum([not slot.shown for slot in slots])  # hidden slots after this one
     i = 0
     for slot, takes in zip(slots, kinds):
         default = slot.default

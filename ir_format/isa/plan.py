@@ -39,7 +39,7 @@ CTL_MASK = 0x1FFFF << 105  # stall, yield, scoreboards, waits; the reuse bits 12
 REUSE_BIT = {24: 1 << 122, 32: 1 << 123, 64: 1 << 124, 40: 1 << 50, 52: 1 << 51}
 OPCODE_MASK = 0xFFF
 
-#: Places of the sign, absolute and suffix bits by where a flexible operand stands.
+#: Places of the sign, absolute and suffix bits by the position of a flexible operand.
 _NEG_AT = {24: 72, 32: 63, 64: 75}
 _ABS_AT = {24: 73, 32: 62, 64: 74}
 _SUB_AT: dict[int, Bits] = {32: ((60, 2),), 64: ((81, 2),)}
@@ -111,7 +111,7 @@ class Slot:
 
 class Plan:
     """See the module text. ``value``/``mask``: the bits that no operand, guard or control field owns. ``shared``: bits
-    that two operands own. ``encoders``: of each slot, None where the bits depend on where the instruction stands.
+    that two operands own. ``encoders``: of each slot, None where the bits depend on the instruction's address.
     ``kinds``: of operands that each slot of the row may hold in some form, filled when first asked for."""
 
     __slots__ = ("derived", "encoders", "form", "hints", "kinds", "mask", "mods", "ndst", "shared", "slots", "value")

@@ -346,7 +346,7 @@ def _read_keyword(text: str, codec: KeywordCodec, pc: int) -> Operand | None:
     return codec.read(text)
 
 
-#: The first class of a codec's ancestors that stands here reads it.
+#: The first class listed here among a codec's ancestors reads it.
 _READERS: dict[type[Codec], Callable[[str, Any, int], Operand | None]] = {
     KeywordCodec: _read_keyword,
     TargetCodec: _read_target,

@@ -2,7 +2,7 @@
 ``gdesc[UR8].A_KEEP``, ``tmem[UR4], idesc[UR5]``.
 
 The operand is a Mem without a base: ``ubase`` holds the register of ``tmem``, ``desc`` that of ``gdesc``; a suffix
-stands in the register's ``mod``.
+is in the register's ``mod``.
 """
 
 from __future__ import annotations

@@ -498,7 +498,7 @@ class ObjectLinker:
 
     def _pointers(self) -> bytes:
         """What the linker knows of calls by pointer: functions whose address is taken with their signatures, calls with
-        theirs, and who takes which address."""
+        theirs, and which of them takes which address."""
         index, strings = self.table.index, self.strings
         taken, calls, targets = struct.pack("<Ii", 0, -2), struct.pack("<Ii", 0, -3), struct.pack("<Ii", 0, -4)
         for name, text in self.addresses.items():

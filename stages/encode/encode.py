@@ -194,7 +194,7 @@ def _mark(inst: Inst, pc: int, marks: list[tuple[str, int, int]], target: Target
     ):  # the last two: bar.warp.sync
         places = (
             inst.srcs if inst.op == "WARPSYNC" else inst.uses
-        )  # where the register with the mask of the threads stands
+        )  # the slot of the register with the mask of the threads
         marks.append(
             (
                 "coop",

@@ -56,7 +56,7 @@ def row(p: FunctionPass | UnitPass) -> Pass:
 
 
 class _State:
-    """The analyses of the unit at hand."""
+    """The analyses of the current unit."""
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
@@ -64,7 +64,7 @@ class _State:
 
 
 def analyses(f: Function, unit: Unit, ctx: Context) -> Analyses:
-    """What is known of a function of the unit at hand."""
+    """What is known of a function of the current unit."""
     state = ctx.kept.get("optimize")
     if not isinstance(state, _State) or state.unit is not unit:
         state = ctx.kept["optimize"] = _State(unit)

@@ -194,7 +194,7 @@ class Values:
         self.rewritten = set()
 
     def exchange(self, old: tuple[Operand, ...], new: tuple[Operand, ...]) -> None:
-        """As :meth:`adjust`, for an instruction some of whose operands became others that stand in the same places
+        """As :meth:`adjust`, for an instruction some of whose operands became others in the same places
         (destinations: addresses only)."""
         uses = self.uses
         for a, b in zip(old, new, strict=True):

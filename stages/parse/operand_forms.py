@@ -479,7 +479,7 @@ class Memory:
         )
 
 
-#: Stands for the name of an operand in a message, until the operand is at hand: what is cached knows kinds only.
+#: Stands for the name of an operand in a message, until the operand is known: what is cached knows kinds only.
 OPERAND: Final = "{operand %d}"
 
 

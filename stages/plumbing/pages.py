@@ -1,7 +1,7 @@
 """Parts of the page of a kernel, for what makes one: the report of a compile (--report NAME.html) and the view of saved
 streams (orias-show -f html).
 
-`page/report.js` shows the facts. The graph is laid out in the browser by dagre, whose code and licence lie beside it;
+`page/report.js` shows the facts. The graph is laid out in the browser by dagre, whose code and licence are next to it;
 PTX is highlighted by Pygments.
 """
 
@@ -82,7 +82,7 @@ class _Texts:
 
 def states(rows: Sequence[PassRow], pictures: Sequence[Picture]) -> dict[str, Any]:
     """The stages with their passes, and what each changed: `states` holds the lines after a pass, `diff` of a pass
-    how they stand beside those before it: (0 the same in number, 1 not, how many left, how many right)."""
+    how they align with those before it: (0 the same in number, 1 not, how many left, how many right)."""
     texts = _Texts()
     texts_of: list[list[int]] = []
     keys: list[list[str]] = []

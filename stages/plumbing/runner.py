@@ -113,7 +113,7 @@ def _flags_of(ctx: Context, unit: str) -> Flags:
 
 
 def _cut(ctx: Context, most: int) -> None:
-    """Let the pass at hand apply this many rewrites and no more."""
+    """Let the current pass apply this many rewrites and no more."""
     flags = ctx.flags
     own = copy(flags)
     own.limit = ctx.rewrites + most if flags.limit is None else min(flags.limit, ctx.rewrites + most)

@@ -45,7 +45,7 @@ class Flags(Record):
 
 class Context(Record):
     """What a pass can see besides its unit. ``module`` is the module record of the level that the stage reads.
-    ``rewrites`` counts those of the unit at hand, ``earlier`` those of the units before it. ``kept``
+    ``rewrites`` counts those of the current unit, ``earlier`` those of the units before it. ``kept``
     holds results that one pass leaves for the next (:mod:`stages.optimize.manager`,
     :mod:`stages.schedule.schedule_unit`). ``remarks``: a list where remarks are asked for."""
 

@@ -192,7 +192,7 @@ class _Walk:
         self.pipes: dict[str, int] = {}
         # Events that may still matter at a call: (time at which they expire, cell, name).
         self.limit: list[tuple[int, int, str]] = []
-        self.at = 0  # the issue time of the instruction at hand
+        self.at = 0  # the issue time of the current instruction
         self.reason: Reason | None = None  # what moved it there
 
     def run(self) -> State:

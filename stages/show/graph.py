@@ -28,7 +28,7 @@ _LEGEND: Final = f"""  subgraph cluster_legend {{ label="ways"; fontname="monosp
 
 
 def dot(unit: Unit, level: str, ptx: Sequence[str]) -> str:
-    """One cluster per function, one box per block, its instructions after the lines of PTX (if these are at hand) that
+    """One cluster per function, one box per block, its instructions after the lines of PTX (if these are known) that
     they come from; edges are labelled taken or falls through."""
     out = [
         "digraph orias {",

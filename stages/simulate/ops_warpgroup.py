@@ -62,11 +62,11 @@ def tile(
 ) -> Arr:
     """``rows`` rows from ``first`` of a matrix whose rows (of K) have ``k_bytes`` bytes: [row, bytes].
 
-    Without a swizzle the matrix consists of groups of 8 rows of 16 bytes that lie together; with one, the rows have as
+    Without a swizzle the matrix consists of groups of 8 rows of 16 contiguous bytes; with one, the rows have as
     many bytes as the pattern. K contiguous: the stride offset goes from 8 rows to the next 8; the leading offset, used
     only without a swizzle, from 16 bytes of K to the next. M or N contiguous (``transposed``, elements of ``unit``
-    bytes): a line of 16 or more bytes is for one k, and 8 lines lie together. Without a swizzle the leading offset goes
-    to the next 8 k, the stride offset to the next 8 rows; with one, the leading offset goes to the next rows, the
+    bytes): a line of 16 or more bytes is for one k, and 8 lines are contiguous. Without a swizzle the leading offset
+    goes to the next 8 k, the stride offset to the next 8 rows; with one, the leading offset goes to the next rows, the
     stride offset to the next 8 k (documented)."""
     if not transposed:
         row, chunk = np.arange(first, first + rows)[:, None], np.arange(k_bytes // 16)

@@ -28,7 +28,7 @@ def _function(name: str, body: str, local: int = 0) -> str:
 
 
 CALL = "{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call (b), %rd5, (a), proto; ld.param.b32 %r1, [b]; }"
-#: `pick` stores a pointer by an input, `use` calls what stands in the table at an index and what `pick` stored, `none`
+#: `pick` stores a pointer by an input, `use` calls what the table has at an index and what `pick` stored, `none`
 #: calls nothing.
 PTX = (
     ".version 7.8\n.target sm_75\n.address_size 64\n.global .u64 cell;\n"

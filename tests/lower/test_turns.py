@@ -54,7 +54,7 @@ def _stored(body: str) -> list[int]:
 
 
 def test_shared_operands_leave_the_loop() -> None:
-    """A counter of one thread is shared by the threads at hand: one."""
+    """A counter of one thread is shared by the threads of the group, which is one thread."""
     assert {g for op, g in _found(_ALONE) if op == "R2UR"} == {""}
     assert _stored(_ALONE) == [0, 1, 2]
 

@@ -116,7 +116,7 @@ def test_value_from_before_survives() -> None:
 
 @pytest.mark.parametrize("target", SMS)
 def test_loads_start_early(target: str) -> None:
-    """Loads that stand one by one before their users are moved together before registers are allocated."""
+    """Loads that each precede their user are moved together before registers are allocated."""
     body = (
         HEAD
         + "".join(f"ld.global.f32 %f{n}, [%rd3+{4096 * n}]; fma.rn.f32 %f0, %f{n}, %f{n}, %f0;" for n in range(1, 9))

@@ -111,7 +111,7 @@ def test_saved_streams_have_the_page_of_the_report(view: Path, matmul: Path, str
 
 
 def test_a_graph_names_its_ways(streams: list[str], matmul: Path) -> None:
-    """DOT: every way has a label and a colour as on the page, lines of PTX stand in front of what they became."""
+    """DOT: every edge has a label and the page's colour; lines of PTX precede their instructions."""
     made = "".join(show([streams[0], streams[4]], "dot", ""))
     ways = re.findall(r"f0_(\d+) -> f0_(\d+) \[label=\"(.*?)\"", made)
     known = [w for w in page_of(matmul)["ways"] if w[0] < max(int(a) for a, _, _ in ways) + 1]

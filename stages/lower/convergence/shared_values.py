@@ -1,11 +1,11 @@
 """Which registers hold one value in all threads that execute a block together, also where only a part of the warp does.
 
 :class:`stages.lower.convergence.divergence.Divergence` asks more: a register is uniform there if it has one value in
-the whole warp. For operands in uniform registers it is enough that the threads at hand agree, as those of
+the whole warp. For operands in uniform registers it is enough that the threads of the group agree, as those of
 `if (threadIdx.x < 32)` do about a counter that only they keep. A register has one value in a block if
 
 * each definition makes it from such values, and its result does not depend on the thread;
-* each definition stands in a block of the same group of threads, or of one that this group is a part of: then all of
+* each definition is in a block of the same group of threads, or of one that this group is a part of: then all of
   them have executed the same definitions;
 * a group that comes to its blocks again and again (a branch in a loop) brings no value of an earlier visit, when other
   threads may have come.

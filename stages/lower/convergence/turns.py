@@ -2,10 +2,10 @@
 of tensor memory), made shorter where more is known of their operands.
 
 Lowering emits, for any operands: elect one thread, bring its values to uniform registers, execute, go on until each
-thread had its turn. Here, once it is known which registers hold one value in all threads at hand
+thread had its turn. Here, once it is known which registers hold one value in all threads of the group
 (:mod:`stages.lower.convergence.shared_values`):
 
-* operands that the threads share are brought to uniform registers in front of the loop;
+* operands that the threads share are brought to uniform registers before the loop;
 * where a branch on an elected thread leads to the operation, there is no loop, and where all operands are shared in
   front of that branch too, there is no branch: the operation has a uniform guard (VOTEU.ANY). ptxas does so too, also
   for the operation that sets up an mbarrier, which may be done by any thread.
@@ -195,7 +195,7 @@ class _Turns:
         return False
 
     def _without_branch(self, fork: int, pos: int, ready: list[Inst], effect: Inst) -> bool:
-        """Let the whole group in front of a branch make the operands, and guard the operation alone."""
+        """Let the whole group compute the operands before a branch, and guard the operation alone."""
         own: set[int] = set()
         for i in ready:
             if not self._for_all(i, own, fork):

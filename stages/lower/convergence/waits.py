@@ -2,7 +2,7 @@
 
 Such a loop begins with YIELD, and the regions that hold it or lie in it have plain barriers: a thread that waits at one
 of them is let go when others can't continue without it (a thread that took a lock and left the loop waits for those
-that spin on the lock). From sm_100 on `.RECONVERGENT` and `.RELIABLE` barriers hold on. Measured on ptxas: YIELD stands
+that spin on the lock). From sm_100 on `.RECONVERGENT` and `.RELIABLE` barriers hold on. Measured on ptxas: YIELD is
 where a divergent exit depends on the result of an atomic, or on a volatile, relaxed or acquire load, in the loop;
 regions with NANOSLEEP or BAR in them are plain as well.
 """

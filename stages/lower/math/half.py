@@ -121,7 +121,7 @@ def _directed_lane(b: Builder, inst: PtxInst, words: list[Reg], lane: int) -> Re
         b.emit("SEL", more, (RZ, Imm("I", 0xFFFF), b.not_(away)))
         b.emit("IADD3", moved, (got, more, RZ))
         got = moved
-    if inst.has("oob"):  # a factor of all ones stands for an element outside: the result is 0
+    if inst.has("oob"):  # a factor of all ones marks an element out of range: the result is 0
         for factor in wide[:2]:
             outside, kept = b.p(), b.r()
             b.emit("ISETP.EQ.U32.AND", (outside, PT), (factor, Imm("I", 0xFFFF0000), PT))

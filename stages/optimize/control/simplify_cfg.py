@@ -227,7 +227,7 @@ def drop_barrier(users: list[tuple[Block, Inst]]) -> None:
 
 
 def simple_barrier(users: list[tuple[Block, Inst]]) -> bool:
-    """Whether a barrier is set in one place and waited for in one, and nowhere broken."""
+    """Whether a barrier is set in one place and waited for in one, and broken at none."""
     ops = sorted(i.op for _, i in users)
     return ops in (["BSSY", "BSYNC"], ["BMOV", "BSSY", "BSYNC", "UNDEF"]) and not any(is_guarded(i) for _, i in users)
 

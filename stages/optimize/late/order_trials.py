@@ -222,7 +222,7 @@ class _Tight:
     comes next, so that addresses are computed just in time.
 
     ``delta[n]``: values that n starts minus those that nothing but n still reads. Entries go stale when a value loses
-    its other readers; the newer entry stands before them."""
+    its other readers; the newer entry precedes them."""
 
     __slots__ = ("_cells", "_done", "_due", "_heap", "_left", "_sum", "_when", "delta")
 
@@ -303,7 +303,7 @@ def fastest(body: Body, low: int, room: int, tight: int) -> Trial:
 
 def fitting(body: Body, room: int, tight: int, until: int) -> Trial:
     """The order for this many registers. Where it needs more registers than there are, another try begins to save them
-    earlier; the order that needs the fewest stands. It is given up where it takes more than ``until`` cycles."""
+    earlier; the order that needs the fewest is kept. It is given up where it takes more than ``until`` cycles."""
     found: Trial | None = None
     peak, least = 1 << 30, 0
     for start in (tight, (tight + room) // 2, room):

@@ -136,7 +136,7 @@ class _Loads:
         self.fixed: set[int] | None = None  # fixed registers that only the entry block writes
         self.now: State = {}
         self.count = 0
-        self.pos = 0  # the block at hand
+        self.pos = 0  # the current block
         self.changed = False
 
     def run(self) -> bool:

@@ -59,8 +59,8 @@ class Combiner:
         self.fresh: list[object] = []  # keys that it has added to the table
         self.written: dict[
             int, int
-        ] = {}  # web or register that is not free -> index of its last writer in the block at hand
-        self.index: dict[int, int] = {}  # identity of an instruction of the block at hand -> its index
+        ] = {}  # web or register that is not free -> index of its last writer in the current block
+        self.index: dict[int, int] = {}  # identity of an instruction of the current block -> its index
         self.again = False  # whether the function was combined before, so that only what changed since is looked at
         self.stale: set[int] = set()  # what changed since then (:class:`Values`)
         self.rewritten: set[int] = set()
@@ -84,7 +84,7 @@ class Combiner:
         return type(o) is Reg and o.num != ZERO and self.values.use_count(o) == 1
 
     def in_block(self, r: Reg) -> bool:
-        """Whether the value is made in the block at hand."""
+        """Whether the value is computed in the current block."""
         return self.values.place.get((r.num, r.sub)) == self.at_block
 
     def is_free(self, o: Operand) -> bool:
@@ -92,7 +92,7 @@ class Combiner:
         return self.copies.is_free(o)
 
     def unchanged(self, since: Inst, *ops: Operand) -> bool:
-        """Whether operands that ``since`` reads mean the same at the instruction at hand: their registers do not
+        """Whether operands that ``since`` reads have the same value at the current instruction: their registers do not
         change, or ``since`` precedes it in the same block (or is the current one) and nothing from it on writes
         them."""
         web = self.values.web
@@ -105,7 +105,7 @@ class Combiner:
         return at is not None and all(self.written.get(num, -1) < at for num in loose)
 
     def legal(self, i: Inst) -> bool:
-        """Whether the target encodes the instruction as it stands; pseudo instructions always are."""
+        """Whether the target encodes the instruction as it is; pseudo instructions always are."""
         if i.op == "COPY":
             return True
         try:
@@ -125,7 +125,7 @@ class Combiner:
         return Inst(op, mods, dsts, srcs, i.guard, i.line, i.loc) if fits else None
 
     def copy_source(self, o: Operand) -> Operand:
-        """What an operand is a copy of, whether or not the instruction at hand could read that."""
+        """What an operand is a copy of, whether or not the current instruction could read that."""
         return self.copies.operand(o)
 
     def constant(self, o: Operand) -> int | None:
@@ -134,7 +134,7 @@ class Combiner:
         return got if got is not None or type(o) is not Reg or o.flags or o.mod else value_of(self.copies.reg(o))
 
     def in_register(self, value: int) -> Reg:
-        """A register with a constant, for a place that takes no immediate; shared with what the instruction at hand
+        """A register with a constant, for a place that takes no immediate; shared with what the current instruction
         dominates."""
         key = ("constant", value)
         got = self.table.get(key)
@@ -267,7 +267,7 @@ class Combiner:
             for rule in self.rules.get(i.op, ()):
                 if (
                     limit is not None and self.ctx.rewrites >= limit
-                ):  # a rule may change more than the instruction at hand
+                ):  # a rule may change more than the current instruction
                     self._insert(out)
                     return
                 new = rule(self, i)
@@ -468,7 +468,7 @@ class Combiner:
         return new
 
     def _number_pending(self) -> None:
-        """Something changed: number what dominates the instruction at hand. What reads registers that are no values
+        """Something changed: number what dominates the current instruction. What reads registers that are no values
         stays out."""
         value = self.values.value
         pending, self.pending = self.pending, []

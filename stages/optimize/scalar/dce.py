@@ -132,7 +132,7 @@ def _mark(insts: list[Inst], base: list[int], cells: int) -> tuple[bytearray, by
 
 def remove_unread(f: Function, a: Analyses, values: Values, roots: Iterable[Inst]) -> None:
     """Take out those of ``roots`` whose results nothing reads, and what only they read. ``values`` are kept up to date;
-    they say who reads."""
+    they say what reads."""
     gone: set[int] = set()
     work = list(roots)
     while work:

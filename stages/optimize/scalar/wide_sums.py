@@ -18,7 +18,7 @@ from stages.optimize.scalar.fold import flags_of, is_bare, value_of
 if TYPE_CHECKING:
     from stages.optimize.scalar.combine import Combiner
 
-_WINDOW: Final = 40  # how far apart the halves of a sum may stand
+_WINDOW: Final = 40  # how far apart the halves of a sum may be
 _OFFSET: Final = 1 << 23  # what fits the offset of an address
 
 
@@ -131,8 +131,8 @@ def sum_at(s: Combiner, i: Inst) -> Sum | None:
 
 
 def _sum_at(s: Combiner, i: Inst) -> Sum | None:
-    """The sum whose upper half is at hand, if its halves can be made at once here: nothing between them reads the lower
-    one, writes either, or writes a term."""
+    """The sum whose upper half is this instruction, if its halves can be made at once here: nothing between them reads
+    the lower one, writes either, or writes a term."""
     d, p = i.dsts[0], i.srcs[3]
     if (
         i.mods != ("X",)

@@ -123,7 +123,7 @@ class _Builder:
         self.phis: dict[int, list[_Phi]] = {}
         self.open: dict[
             int, tuple[int, int]
-        ] = {}  # register -> the last value made of it in the block at hand, and its lanes
+        ] = {}  # register -> the last value made of it in the current block, and its lanes
 
     def run(self) -> Webs:
         """The steps."""
