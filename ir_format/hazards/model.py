@@ -98,6 +98,8 @@ class Hazards:
         self._scoreboards = load.scoreboards(sm)
         self._stalls = load.stalls(sm)
         self._known: dict[tuple[str, tuple[str, ...]], str] = {}
+        #: (file, result column, operand role) -> distance, as far as they were asked for.
+        self.raw_cycles: dict[tuple[str, str, str], int] = {}
         self._facts: dict[tuple[str, str], tuple[Pipe, tuple[str, str] | None, int, dict[str, str]]] = {}
 
     # -- classes ------------------------------------------------------------------------------------------------
@@ -431,6 +433,10 @@ WAIT: Final = Cell(2, "documented")
 def file_of(cell: int) -> str:
     """Register file of a cell."""
     return "R" if cell < _R_END else "UR" if cell < _P0 else "P" if cell < _UP0 else "UP" if cell < B0 else "B"
+
+
+#: Cell -> register file.
+FILE_OF: Final = [file_of(cell) for cell in range(B0 + 16)]
 
 
 def cell_name(cell: int) -> str:

@@ -13,11 +13,12 @@ earlier ones, then it acts as a fence of its space.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Final, Protocol
 
 from ir_format.flow import PHYSICAL_BASE
 from ir_format.hazards import Access, Hazards
-from ir_format.hazards.model import B0, file_of
+from ir_format.hazards.model import B0, FILE_OF
 from ir_format.isa import facts
 from ir_format.isa.sregs import CLOCKS
 from ir_format.model import ZERO, Inst, Mem, Name, Reg
@@ -247,6 +248,9 @@ class Model(Protocol):
         """The first cell of a register operand."""
 
 
+_CELL: Final = itemgetter(0)
+
+
 class Physical:
     """Physical registers, with the distances of :mod:`ir_format.hazards`."""
 
@@ -256,8 +260,8 @@ class Physical:
         self._insts = insts
         self._accesses = accesses
         self._hazards = hazards
-        self.read = [[use[0] for use in a.reads] for a in accesses]
-        self.written = [[use[0] for use in a.writes] for a in accesses]
+        self.read = [list(map(_CELL, a.reads)) for a in accesses]
+        self.written = [list(map(_CELL, a.writes)) for a in accesses]
         self.late = [a.latency if a.board_w else -1 for a in accesses]
         self.after = [a.latency if a.board_w else 1 for a in accesses]
         self.until = [12 if a.board_r else 1 for a in accesses]
@@ -266,7 +270,11 @@ class Physical:
     def distance(self, writer: int, result: int, reader: int, operand: int) -> int:
         """See :class:`Model`."""
         cell, role, _ = self._accesses[reader].reads[operand]
-        return self._hazards.cell("raw", file_of(cell), self._accesses[writer].writes[result][1], role).cycles
+        key = FILE_OF[cell], self._accesses[writer].writes[result][1], role
+        found = self._hazards.raw_cycles.get(key)
+        if found is None:
+            found = self._hazards.raw_cycles[key] = self._hazards.cell("raw", *key).cycles
+        return found
 
     def is_wall(self, node: int) -> bool:
         """See :class:`Model`."""

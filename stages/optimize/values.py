@@ -8,7 +8,8 @@ around the copy, and the copy dominates the use.
 
 from __future__ import annotations
 
-from typing import Final
+from itertools import accumulate
+from typing import Final, TypeAlias
 
 from ir_format.flow import (
     Cfg,
@@ -26,6 +27,8 @@ from ir_format.model import ZERO, Function, Imm, Inst, Operand, Reg
 from stages.optimize.ssa.webs import Webs, has_ties
 
 Cell = tuple[int, int]  # (virtual register, component)
+#: A cell as one number (:attr:`Values.base`): what is known of cells is asked for every operand.
+Lane: TypeAlias = int
 
 #: Instructions without an effect: may be dropped when unused and computed once when equal. LDC reads constant banks,
 #: which a kernel can't write.
@@ -63,8 +66,9 @@ OPAQUE, FREE, SHARED = 0, 1, 2
 
 class Values:
     """The value registers of a function: definitions and use counts, which passes on SSA form keep up to date.
-    ``value[v]``: OPAQUE, FREE or SHARED; ``web[v]``: what its web is named by; ``defs`` maps a cell of a value to its
-    unguarded instruction, ``place`` to the block of that; ``uses`` counts the operands that read a cell.
+    ``value[v]``: OPAQUE, FREE or SHARED; ``web[v]``: what its web is named by; ``base[v]``: its first lane.
+    By lane: ``defs``, the unguarded instruction that makes it; ``place``, the block of that (-1: none); ``uses``, how
+    many operands read it.
 
     ``combined``: whether instructions were combined; since the start of that ``stale`` holds registers that got another
     definition or lost a reader, ``rewritten`` identities of instructions that became others."""
@@ -79,9 +83,11 @@ class Values:
             self.web[: webs.count] = webs.top
         self.tree = DominatorTree(self.cfg, dominators(self.cfg)) if tree is None else tree
         self.value = bytearray(b"\1" * len(func.vregs))
-        self.defs: dict[Cell, Inst] = {}
-        self.place: dict[Cell, int] = {}
-        self.uses: dict[Cell, int] = {}
+        self.base = list(accumulate([v.width for v in func.vregs], initial=0))
+        count = self.base.pop()
+        self.defs: list[Inst | None] = [None] * count
+        self.place = [-1] * count
+        self.uses = [0] * count
         self.combined = False
         self.stale: set[int] = set()
         self.rewritten: set[int] = set()
@@ -92,7 +98,7 @@ class Values:
         return self.tree.dominates(upper, lower)
 
     def _scan(self) -> None:
-        value, defs, place, uses = self.value, self.defs, self.place, self.uses
+        value, defs, place, uses, base = self.value, self.defs, self.place, self.uses, self.base
         vregs = self.func.vregs
         web = self.web
         for n, top in enumerate(web):
@@ -102,46 +108,60 @@ class Values:
             if v.fixed >= 0:
                 value[n] = OPAQUE
         blocks = self.func.blocks
-        early: list[tuple[Cell, int]] = []  # what a block reads before it is written there or anywhere, and the block
+        #: Register and lane that a block reads before it is written there or anywhere, and the block.
+        early: list[tuple[int, Lane, int]] = []
         for pos in self.cfg.rpo:
             for inst in blocks[pos].insts:
                 phi = inst.op == "PHI"
                 for r in read_regs(inst):
                     _, num, sub, width, _, _ = r
-                    for c in (sub,) if width == 1 else range(sub, sub + width):
-                        cell = num, c
-                        uses[cell] = uses.get(cell, 0) + 1
-                        if not phi and place.get(cell) != pos:
-                            early.append((cell, pos))
+                    first = base[num] + sub
+                    for lane in (first,) if width == 1 else range(first, first + width):
+                        uses[lane] += 1
+                        if place[lane] != pos and not phi:
+                            early.append((num, lane, pos))
                 if not inst.dsts and not inst.defs:
                     continue
                 written = written_regs(inst)
                 if written and inst.guard is not None and is_guarded(inst):
                     for r in written:
                         if value[r.num] == SHARED and has_ties(inst):
-                            for c in range(r.sub, r.sub + r.width):
-                                place[r.num, c] = pos
+                            for lane in self.lanes(r):
+                                place[lane] = pos
                         else:
                             value[r.num] = OPAQUE
                     continue
                 for r in written:
                     _, num, sub, width, _, _ = r
-                    for c in (sub,) if width == 1 else range(sub, sub + width):
-                        cell = num, c
-                        if cell in defs:
+                    first = base[num] + sub
+                    for lane in (first,) if width == 1 else range(first, first + width):
+                        if defs[lane] is not None:
                             value[num] = OPAQUE
-                        defs[cell] = inst
-                        place[cell] = pos
-        for cell, pos in early:
-            if value[cell[0]]:
-                at = place.get(cell)
-                if at is None or at == pos or not self.dominates(at, pos):
-                    value[cell[0]] = OPAQUE
+                        defs[lane] = inst
+                        place[lane] = pos
+        for num, lane, pos in early:
+            if value[num]:
+                at = place[lane]
+                if at < 0 or at == pos or not self.dominates(at, pos):
+                    value[num] = OPAQUE
 
-    def new_register(self) -> None:
+    def new_register(self, width: int = 1) -> None:
         """A register was added to the function, which is written once."""
         self.web.append(len(self.value))
         self.value.append(FREE)
+        self.base.append(len(self.uses))
+        self.uses += [0] * width
+        self.defs += [None] * width
+        self.place += [-1] * width
+
+    def lanes(self, r: Reg) -> range:
+        """The lanes that a register operand names."""
+        first = self.base[r.num] + r.sub
+        return range(first, first + r.width)
+
+    def part_of(self, vreg: int, part: int) -> Inst | None:
+        """The unguarded instruction that makes a part of a value."""
+        return self.defs[self.base[vreg] + part]
 
     def is_value(self, r: Reg) -> bool:
         """Whether the operand is RZ, PT or a value."""
@@ -151,30 +171,33 @@ class Values:
         """The instruction that makes a one-word value, or None."""
         if r.num == ZERO or not self.value[r.num]:
             return None
-        return self.defs.get((r.num, r.sub))
+        return self.defs[self.base[r.num] + r.sub]
 
     def use_count(self, r: Reg) -> int:
         """How many operands read the register (the most of its components)."""
-        return max(self.uses.get((r.num, c), 0) for c in range(r.sub, r.sub + r.width))
+        if r.width == 1:
+            return self.uses[self.base[r.num] + r.sub]
+        return max([self.uses[lane] for lane in self.lanes(r)])
 
     def adjust(self, inst: Inst, by: int) -> None:
         """Add or take away an instruction's reads from the counts."""
-        uses = self.uses
+        uses, base = self.uses, self.base
         for r in read_regs(inst):
+            _, num, sub, width, _, _ = r
             if by < 0:
-                self.stale.add(r.num)
-            for c in (r.sub,) if r.width == 1 else range(r.sub, r.sub + r.width):
-                cell = (r.num, c)
-                uses[cell] = uses.get(cell, 0) + by
+                self.stale.add(num)
+            first = base[num] + sub
+            for lane in (first,) if width == 1 else range(first, first + width):
+                uses[lane] += by
 
     def remove(self, inst: Inst) -> None:
         """An instruction is taken out of the function."""
         self.adjust(inst, -1)
         defs = self.defs
         for r in written_regs(inst):
-            for c in range(r.sub, r.sub + r.width):
-                if defs.get((r.num, c)) is inst:
-                    del defs[r.num, c]
+            for lane in self.lanes(r):
+                if defs[lane] is inst:
+                    defs[lane] = None
 
     def add(self, inst: Inst, pos: int) -> None:
         """An instruction is put into the block at a position; registers that are new were announced
@@ -182,10 +205,10 @@ class Values:
         self.adjust(inst, +1)
         for r in written_regs(inst):
             self.stale.add(r.num)
-            for c in range(r.sub, r.sub + r.width):
+            for lane in self.lanes(r):
                 if not is_guarded(inst):
-                    self.defs[r.num, c] = inst
-                self.place[r.num, c] = pos
+                    self.defs[lane] = inst
+                self.place[lane] = pos
 
     def start_notes(self) -> None:
         """Instructions are about to be combined: from now on it is noted what changes."""
@@ -202,5 +225,5 @@ class Values:
                 for o, by in ((a, -1), (b, +1)):
                     for r in operand_regs(o):
                         self.stale.add(r.num)
-                        for c in range(r.sub, r.sub + r.width):
-                            uses[(r.num, c)] = uses.get((r.num, c), 0) + by
+                        for lane in self.lanes(r):
+                            uses[lane] += by

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import Final
 
 from ir_format.flow import Cfg, is_terminator
-from ir_format.hazards import Access, Cell, Hazards, cell_name, file_of
-from ir_format.hazards.model import WAIT
+from ir_format.hazards import Access, Cell, Hazards, cell_name
+from ir_format.hazards.model import FILE_OF, WAIT
 from ir_format.model import Ctl, Inst
 from stages.schedule.scoreboards import BOUNDARIES, COUNT, ScoreboardedBlock, layout_order
 
@@ -52,47 +52,60 @@ class _Op:
         self.boundary = inst.op in BOUNDARIES
         if inst.op == "DEPBAR":
             self.wait = 1  # it reads SB0, whatever its wait mask says
-        self.reads = [(cell, tables.line("raw", file_of(cell), role)) for cell, role, _ in a.reads]
-        self.writes = [
-            (cell, tables.line("waw", file_of(cell), group), tables.line("war", file_of(cell), group))
-            for cell, _, group in a.writes
-        ]
+        raw, waw, war = tables.raw, tables.waw, tables.war
+        self.reads = [(cell, raw[FILE_OF[cell], role]) for cell, role, _ in a.reads]
+        self.writes = [(cell, waw[FILE_OF[cell], group], war[FILE_OF[cell], group]) for cell, _, group in a.writes]
         # Later instructions keep a distance from results without a scoreboard, and later writers from these reads.
         self.results: list[tuple[int, str, int]] = []
         if not a.board_w:
             for cell, column, _ in a.writes:
                 name = column + "@" if a.guarded else column
-                self.results.append((cell, name, tables.longest("w", file_of(cell), name)))
+                self.results.append((cell, name, tables.longest["w"][FILE_OF[cell], name]))
         self.sources: list[tuple[int, str, int]] = []
+        late, longest = a.late if a.board_r else 0, tables.longest["r"]
         for cell, _, klass in a.reads:
-            if a.board_r and a.late >> cell & 1:
+            if late >> cell & 1:
                 continue
-            far = tables.longest("r", file_of(cell), klass)
+            far = longest[FILE_OF[cell], klass]
             if far > 1:
                 self.sources.append((cell, klass, far))
 
 
 class _Tables:
-    """Rows of the hazard tables, cached."""
+    """Rows of the hazard tables by register file and role or group, filled on demand. ``longest``: the largest distance
+    that any later instruction keeps from a result ("w") or reader ("r"), by file and column."""
+
+    __slots__ = ("longest", "raw", "war", "waw")
 
     def __init__(self, hazards: Hazards) -> None:
-        self.hazards = hazards
-        self._lines: dict[tuple[str, str, str], _Line] = {}
-        self._longest: dict[tuple[str, str, str], int] = {}
+        self.raw = _Lines(hazards, "raw")
+        self.waw = _Lines(hazards, "waw")
+        self.war = _Lines(hazards, "war")
+        self.longest = {what: _Longest(hazards, what) for what in ("w", "r")}
 
-    def line(self, kind: str, file: str, later: str) -> _Line:
-        key = (kind, file, later)
-        found = self._lines.get(key)
-        if found is None:
-            found = self._lines[key] = _Line(self.hazards, kind, file, later)
+
+class _Lines(dict[tuple[str, str], "_Line"]):
+    """Rows of one kind of distance."""
+
+    def __init__(self, hazards: Hazards, kind: str) -> None:
+        super().__init__()
+        self.source = (hazards, kind)
+
+    def __missing__(self, key: tuple[str, str]) -> _Line:
+        found = self[key] = _Line(*self.source, *key)
         return found
 
-    def longest(self, what: str, file: str, earlier: str) -> int:
-        """The largest distance that any later instruction keeps from this result or reader."""
-        key = (what, file, earlier)
-        found = self._longest.get(key)
-        if found is None:
-            found = self._longest[key] = self.hazards.longest(what, file, earlier)
+
+class _Longest(dict[tuple[str, str], int]):
+    """The largest distances from results or readers."""
+
+    def __init__(self, hazards: Hazards, what: str) -> None:
+        super().__init__()
+        self.source = (hazards, what)
+
+    def __missing__(self, key: tuple[str, str]) -> int:
+        hazards, what = self.source
+        found = self[key] = hazards.longest(what, *key)
         return found
 
 
@@ -291,10 +304,11 @@ class _Walk:
         """The events that still matter at time ``end``."""
         events: dict[Event, int] = {}
         for what, table in (("w", self.writers), ("r", self.readers)):
+            longest = self.tables.longest[what]
             for cell, pending in table.items():
-                file = file_of(cell)
+                file = FILE_OF[cell]
                 for name, when in pending.items():
-                    if end - when < self.tables.longest(what, file, name):
+                    if end - when < longest[file, name]:
                         events[(cell, name, what)] = end - when
         return events, tuple(min(end - when, 99) for when in self.set_at)
 
@@ -367,7 +381,7 @@ def assign_gaps(blocks: list[ScoreboardedBlock], cfg: Cfg, hazards: Hazards, exp
 
 def _aged(state: State, cycles: int, tables: _Tables) -> State:
     events = {
-        e: age + cycles for e, age in state[0].items() if age + cycles < tables.longest(e[2], file_of(e[0]), e[1])
+        e: age + cycles for e, age in state[0].items() if age + cycles < tables.longest[e[2]][FILE_OF[e[0]], e[1]]
     }
     return events, tuple(min(age + cycles, 99) for age in state[1])
 

@@ -106,15 +106,24 @@ class Body:
         coming = [value(c) for c in sorted(ends[0])]
         self.read: list[list[int]] = []  # without repetitions
         self.written: list[list[int]] = []
-        again: set[int] = set()  # values that guarded writes add to
-        for inst, reads, writes in zip(insts, *cells, strict=True):
+        made = set(coming)  # values that are alive by the time that a guarded write adds to them, or read no more
+        begun: list[list[int] | None] = []  # by node: values that it begins, None where that depends on the order
+        self.undefined = bytearray(count)
+        for node, (inst, reads, writes) in enumerate(zip(insts, *cells, strict=True)):
             read = [now[c] if c in now else value(c) for c in reads]
             self.read.append(read if len(read) < 2 else list(dict.fromkeys(read)))
             if is_guarded(inst):
-                again.update([now[c] for c in writes if c in now])
+                old = {now[c] for c in writes if c in now}
                 self.written.append([now[c] if c in now else value(c) for c in writes])
+                begun.append([v for v in self.written[node] if v not in old] if old <= made else None)
+                continue
+            written = [value(c) for c in writes]
+            self.written.append(written)
+            begun.append(written)
+            if inst.op == "UNDEF":
+                self.undefined[node] = 1
             else:
-                self.written.append([value(c) for c in writes])
+                made.update(written)
         self.live_out = {now[c] if c in now else value(c) for c in sorted(ends[1])}
         self.kind = bytes(kind)
         self.left = left = [0] * len(kind)
@@ -128,11 +137,7 @@ class Body:
             last[v] += count
         self.live = [v for v in coming if left[v]]
         self.scarce = bytearray([any([kind[v] and left[v] for v in values]) for values in self.written])
-        self.starts = [
-            -1 if not again.isdisjoint(values) else sum([not kind[v] and left[v] > 0 for v in values])
-            for values in self.written
-        ]
-        self.undefined = bytearray([i.op == "UNDEF" and not is_guarded(i) for i in insts])
+        self.starts = [-1 if values is None else sum([not kind[v] and left[v] > 0 for v in values]) for values in begun]
         self.bits = count.bit_length()
         self.mask = (1 << self.bits) - 1
         self.keys = [(height + 1 << self.bits) - 1 - node for node, height in enumerate(self.height)]

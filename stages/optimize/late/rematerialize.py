@@ -68,7 +68,7 @@ def rematerialize(f: Function, a: Analyses) -> bool:
         finder.chosen.append(r)
     if finder.chosen:
         _rewrite(f, values, finder.chosen, uses)
-        makers = [values.defs.get((r.vreg, c)) for r in finder.chosen for c in range(f.vregs[r.vreg].width)]
+        makers = [values.defs[values.base[r.vreg] + c] for r in finder.chosen for c in range(f.vregs[r.vreg].width)]
         remove_unread(f, a, values, [i for i in makers if i is not None])
     return bool(finder.chosen)
 
@@ -161,7 +161,7 @@ class _Finder:
         """The two instructions that make the words of a pair (a 64-bit sum, a sign-extended word); none if one makes
         it, or more."""
         reg = self.f.vregs[vreg]
-        low, high = self.values.defs.get((vreg, 0)), self.values.defs.get((vreg, 1))
+        low, high = (self.values.part_of(vreg, 0), self.values.part_of(vreg, 1)) if reg.width > 1 else (None, None)
         if reg.width != 2 or reg.fixed >= 0 or low is None or high is None or low is high:
             return ()
         carry = low.dsts[1] if low.op == "IADD3" and not low.mods else PT
@@ -196,7 +196,7 @@ class _Finder:
         must be a constant, and divergent groups must reconverge where their paths do."""
         if not self.values.value[r.num] or r.file != "UR":
             return bool(self.values.value[r.num]) and r.file == "R"
-        made = self.values.defs.get((r.num, 0))
+        made = self.values.part_of(r.num, 0)
         if made is None or made.op not in _CONSTANTS or not is_pure(made) or read_regs(made):
             return False
         return self.together()
@@ -217,7 +217,7 @@ class _Finder:
     def _maker(self, vreg: int) -> Inst | None:
         """The cheap instruction that makes a whole value from values."""
         reg = self.f.vregs[vreg]
-        inst = self.values.defs.get((vreg, 0))
+        inst = self.values.part_of(vreg, 0)
         if inst is None or reg.fixed >= 0 or inst.op not in CHEAP or not is_pure(inst) or is_guarded(inst):
             return None
         made = written_regs(inst)
@@ -232,7 +232,7 @@ class _Finder:
         base = self.live.cells.base
         assert base is not None
         bit = self.live.bit.get(base[num], -1)
-        at = self.values.place.get((num, 0))
+        at = self.values.place[self.values.base[num]]
         return all(at == pos or (bit >= 0 and self.live.live_in[pos] >> bit & 1) for pos, _ in self.uses[vreg])
 
 
@@ -319,6 +319,8 @@ def _rewrite(f: Function, values: Values, chosen: list[_Recipe], uses: dict[int,
             pos, at = cluster[0]
             user = f.blocks[pos].insts[at]
             fresh = fresh_names(f, r.insts)
+            for number in sorted(fresh.values()):
+                values.new_register(f.vregs[number].width)
 
             def new(reg: Reg, fresh: dict[int, int] = fresh) -> Reg:
                 return reg._replace(num=fresh[reg.num]) if reg.num in fresh else reg

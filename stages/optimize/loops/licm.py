@@ -23,7 +23,7 @@ from stages.analysis.register_limits import register_limit
 from stages.optimize.analyses import Analyses
 from stages.optimize.late.pressure import Alive
 from stages.optimize.loops.natural import LOADS, Stores, find_loops, front, has_loops, open_fronts, put_last
-from stages.optimize.values import Cell, Values, is_pure
+from stages.optimize.values import Lane, Values, is_pure
 from stages.plumbing.runner import Context
 
 #: Live words in a loop up to which values move: constants, one-cycle work, results that come late (guessed;
@@ -57,7 +57,7 @@ class _Hoister:
         self.live: Liveness | None = None
         self.peaks: dict[int, dict[str, int]] = {}  # the same by block
         self.stores: dict[int, Stores] = {}
-        self.left: dict[Cell, int] = {}  # reads that have not moved
+        self.left: dict[Lane, int] = {}  # reads that have not moved
         self.fronts: dict[int, int | None] = {}  # as `front` gives them
 
     def run(self) -> None:
@@ -159,16 +159,16 @@ class _Hoister:
                 alive[file] += count
         for r in reads:
             if self.values.value[r.num] and r.file in ("R", "P"):
-                for cell in [(r.num, c) for c in range(r.sub, r.sub + r.width)]:
-                    self.left[cell] = self._left(cell) - 1
-                    if not self.left[cell]:  # nothing reads it in the loop now
+                for lane in self.values.lanes(r):
+                    self.left[lane] = self._left(lane) - 1
+                    if not self.left[lane]:  # nothing reads it in the loop now
                         for n in bit_indices(left & ~self.made[r.num]):
                             self.pressure[n][r.file] -= 1
         return best
 
-    def _left(self, cell: Cell) -> int:
-        """How many operands read the cell that have not moved."""
-        return self.left.get(cell, self.values.uses.get(cell, 0))
+    def _left(self, lane: Lane) -> int:
+        """How many operands read the lane that have not moved."""
+        return self.left.get(lane, self.values.uses[lane])
 
     def _front(self, n: int) -> int | None:
         if n not in self.fronts:
@@ -211,7 +211,7 @@ class _Hoister:
         if self.stores[n].calls:
             most = _CALLING
         freed = sum(
-            self._left((r.num, c)) == 1
+            self._left(self.values.base[r.num] + c) == 1
             for r in reads
             if r.file == "R" and self.values.value[r.num]
             for c in range(r.sub, r.sub + r.width)

@@ -25,7 +25,7 @@ from stages.optimize.loops.natural import find_loops, has_loops
 from stages.optimize.scalar.dce import remove_dead_code
 from stages.optimize.scalar.fold import plain_iadd3, split_terms, value_of
 from stages.optimize.scalar.known_bits import known_bits
-from stages.optimize.values import Cell, copied
+from stages.optimize.values import Lane, copied
 
 _LEAST: Final = 3  # pointers that share one: fewer would only move registers about
 _GAP: Final = 24  # instructions between two uses that share one sum
@@ -88,7 +88,7 @@ class _Sharer:
                     self.writers.setdefault(r.num, []).append(((pos, n), inst))
         self._readers: dict[int, list[Place]] | None = None
         self._place: dict[int, Place] | None = None
-        self.bits: dict[Cell, tuple[int, int]] = {}
+        self.bits: dict[Lane, tuple[int, int]] = {}
         self.before: dict[Place, list[Inst]] = {}
         self.gone: set[int] = set()
 
@@ -159,7 +159,7 @@ class _Sharer:
         of = _constant_sum(start, pair)
         if of is not None and of.num != num:
             sums = start
-            made = self.values.defs.get((of.num, 0))
+            made = self.values.part_of(of.num, 0)
             if (
                 made is None
                 or not self.values.value[of.num]
@@ -262,7 +262,7 @@ class _Sharer:
             y, size = i.srcs[0], self.constant(i.srcs[1])
             if size is None or type(y) is not Reg or not self._steady(y):
                 return ()
-            at = self.place[id(self.values.defs[y.num, y.sub])]
+            at = self.place[id(self.values.part_of(y.num, y.sub))]
             if not (at[1] < home[1] if at[0] == home[0] else self.values.dominates(at[0], home[0])):
                 return ()
             found.add((i.mods, y, size))

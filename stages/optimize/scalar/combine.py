@@ -23,7 +23,7 @@ from ir_format.target import target as find_target
 from stages.optimize.scalar.copies import Copies
 from stages.optimize.scalar.fold import value_of
 from stages.optimize.scalar.predicates import turn_test
-from stages.optimize.values import FREE, OPAQUE, Cell, Values, is_pure
+from stages.optimize.values import FREE, OPAQUE, Lane, Values, is_pure
 from stages.plumbing.runner import Context
 
 Rule = Callable[["Combiner", Inst], "Inst | None"]
@@ -50,7 +50,7 @@ class Combiner:
         self.table: dict[object, tuple[Operand, ...]] = {}
         self.here: tuple[list[Inst], int] = ([], 0)  # the block being walked and the index in it
         self.bits: dict[
-            Cell, tuple[int, int]
+            Lane, tuple[int, int]
         ] = {}  # a value's component -> bits known to be 0 and 1 (stages.optimize.scalar.known_bits)
         self.retired: set[int] = set()
         self.known_sum: tuple[Inst, object] | None = None  # the last answer of :func:`wide_sums.sum_at`
@@ -85,7 +85,7 @@ class Combiner:
 
     def in_block(self, r: Reg) -> bool:
         """Whether the value is computed in the current block."""
-        return self.values.place.get((r.num, r.sub)) == self.at_block
+        return self.values.place[self.values.base[r.num] + r.sub] == self.at_block
 
     def is_free(self, o: Operand) -> bool:
         """Whether the operand may be read wherever its definition dominates (:meth:`Copies.is_free`)."""
@@ -156,8 +156,8 @@ class Combiner:
         i.dsts = (r, *i.dsts[1:])
         i.line, i.loc = insts[at].line, insts[at].loc
         v.new_register()
-        v.defs[(r.num, 0)] = i
-        v.place[(r.num, 0)] = self.at_block
+        v.defs[v.base[r.num]] = i
+        v.place[v.base[r.num]] = self.at_block
         v.adjust(i, +1)
         self.before.append((at, i))
         return r
@@ -166,7 +166,7 @@ class Combiner:
         """The current instruction is about to lose a result: a copy of ``value`` before it makes the value ``p``,
         and readers see through it."""
         i = Inst("COPY", (), (p,), (value,), None, *self._line())
-        self.values.defs[(p.num, p.sub)] = i
+        self.values.defs[self.values.base[p.num] + p.sub] = i
         self.before.append((self.here[1], i))
         self.copies.remember(i)
 
@@ -331,9 +331,9 @@ class Combiner:
         for d in new.dsts:
             if type(d) is Reg and d.num != ZERO:
                 v.stale.add(d.num)
-                for c in range(d.sub, d.sub + d.width):
-                    if (d.num, c) in v.defs:
-                        v.defs[(d.num, c)] = new
+                for lane in v.lanes(d):
+                    if v.defs[lane] is not None:
+                        v.defs[lane] = new
 
     # ------------------------------------------------------------------ copies
 
@@ -400,15 +400,11 @@ class Combiner:
         if self.again:
             self.values.stale.update([d.num for d in i.dsts if type(d) is Reg])
             self.lazy = False
-        if old.width == 1:
-            uses[old.num, old.sub] -= 1
-            cell = new.num, new.sub
-            uses[cell] = uses.get(cell, 0) + 1
-        else:
-            for c in range(old.width):
-                uses[old.num, old.sub + c] -= 1
-                cell = new.num, new.sub + c
-                uses[cell] = uses.get(cell, 0) + 1
+        base = self.values.base
+        first, second = base[old.num] + old.sub, base[new.num] + new.sub
+        for c in range(old.width):
+            uses[first + c] -= 1
+            uses[second + c] += 1
         return True
 
     def _within(self, i: Inst) -> bool:

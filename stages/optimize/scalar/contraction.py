@@ -85,7 +85,7 @@ class _Contraction:
         """Whether one instruction makes all of a register."""
         if d.num == ZERO or d.width != self.f.vregs[d.num].width or not self.values.value[d.num]:
             return False
-        return all(self.values.defs.get((d.num, c)) is i for c in range(d.width))
+        return all([self.values.defs[lane] is i for lane in self.values.lanes(d)])
 
     def _add_sum(self, found: dict[int, _Product], wrote: dict[int, int], n: int, i: Inst) -> None:
         """Note a sum with the products that it could take: those whose factors' registers still hold what they held

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from ir_format.model import ZERO, Const, Imm, Inst, Mem, Operand, Reg
-from stages.optimize.values import FREE, Cell, Values, copied
+from stages.optimize.values import FREE, Lane, Values, copied
 
 
 class Copies:
-    """The copies seen so far. ``found``: a value's component -> what to read instead; ``registers``: those in it."""
+    """The copies seen so far. ``found``: a lane of a value -> what to read instead; ``registers``: those in it."""
 
     __slots__ = ("found", "registers", "values")
 
     def __init__(self, values: Values) -> None:
         self.values = values
-        self.found: dict[Cell, Operand] = {}
+        self.found: dict[Lane, Operand] = {}
         self.registers: set[int] = set()
 
     def is_free(self, o: Operand) -> bool:
@@ -33,27 +33,27 @@ class Copies:
         d = i.dsts[0]
         if type(d) is not Reg or d.num == ZERO or not self.values.value[d.num] or not self.is_free(s):
             return
+        lane = self.values.base[d.num] + d.sub
         if type(s) is Reg:
             if s.file != d.file or s.mod or (s.flags and d.file != "P"):
                 return
             for c in range(d.width):
                 self.registers.add(d.num)
-                self.found[(d.num, d.sub + c)] = (
-                    s if s.num == ZERO else Reg(s.file, s.num, s.sub + c, 1, s.flags, s.mod)
-                )
+                self.found[lane + c] = s if s.num == ZERO else Reg(s.file, s.num, s.sub + c, 1, s.flags, s.mod)
         elif (type(s) is Imm and d.width == 1 and not s.fmt) or (type(s) is Const and d.width == 1):
             self.registers.add(d.num)
-            self.found[(d.num, d.sub)] = s
+            self.found[lane] = s
         elif type(s) is Const and d.width == 2 == s.width and s.ireg is None and not s.sym and not s.flags:
             self.registers.add(d.num)
-            self.found[(d.num, d.sub)] = s._replace(width=1)
-            self.found[(d.num, d.sub + 1)] = s._replace(width=1, offset=s.offset + 4)
+            self.found[lane] = s._replace(width=1)
+            self.found[lane + 1] = s._replace(width=1, offset=s.offset + 4)
 
     def reg(self, r: Reg) -> Operand:
         """What to read instead of a register operand (itself if nothing)."""
-        if r.num == ZERO:
+        if r.num not in self.registers:
             return r
-        first = self.found.get((r.num, r.sub))
+        lane = self.values.base[r.num] + r.sub
+        first = self.found.get(lane)
         if first is None:
             return r
         if r.width == 1:
@@ -65,7 +65,7 @@ class Copies:
         if type(first) is not Reg or first.flags:
             return r
         for c in range(1, r.width):
-            got = self.found.get((r.num, r.sub + c))
+            got = self.found.get(lane + c)
             if first.num == ZERO:
                 if got != first:
                     return r
@@ -77,7 +77,7 @@ class Copies:
 
     def _const_pair(self, r: Reg, low: Const) -> Operand:
         """The pair of constant-bank words that a register pair is a copy of, or the pair itself."""
-        high = self.found.get((r.num, r.sub + 1))
+        high = self.found.get(self.values.base[r.num] + r.sub + 1)
         if (
             low.ireg is not None
             or low.sym

@@ -82,7 +82,7 @@ def remove_dead_code(f: Function, a: Analyses) -> None:
                 if type(d) is Reg and d.num != ZERO and d.file in ("P", "UP") and not readers[base[d.num] + d.sub]:
                     i.dsts = (*i.dsts[:n], d._replace(num=ZERO, sub=0), *i.dsts[n + 1 :])
                     if values is not None:
-                        values.defs.pop((d.num, d.sub), None)
+                        values.defs[values.base[d.num] + d.sub] = None
                         values.rewritten.add(id(i))
 
 
@@ -139,15 +139,15 @@ def remove_unread(f: Function, a: Analyses, values: Values, roots: Iterable[Inst
         i = work.pop()
         if id(i) in gone or not is_removable(i):
             continue
-        if any(values.uses.get((r.num, c), 0) for r in written_regs(i) for c in range(r.sub, r.sub + r.width)):
+        if any([values.uses[lane] for r in written_regs(i) for lane in values.lanes(r)]):
             continue
         if not a.ctx.allow():
             break
         gone.add(id(i))
         values.remove(i)
         for r in read_regs(i):
-            for c in range(r.sub, r.sub + r.width):
-                made = values.defs.get((r.num, c))
+            for lane in values.lanes(r):
+                made = values.defs[lane]
                 if made is not None:
                     work.append(made)
     if gone:

@@ -239,7 +239,7 @@ def narrow_imad(s: Combiner, i: Inst) -> Inst | None:
         or i.srcs[3:] not in ((), (NOT_PT,))
     ):
         return None
-    if s.values.uses.get((d.num, d.sub + 1), 0):
+    if s.values.uses[s.values.base[d.num] + d.sub + 1]:
         return None
     a, b, c = i.srcs[:3]
     if type(c) is Reg:
@@ -250,7 +250,7 @@ def narrow_imad(s: Combiner, i: Inst) -> Inst | None:
         return None
     new = s.build(i, "IMAD", (), (d._replace(width=1),), (a, b, c))
     if new is not None:
-        s.values.defs.pop((d.num, d.sub + 1), None)
+        s.values.defs[s.values.base[d.num] + d.sub + 1] = None
     return new
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ir_format.model import INV, NOT_PT, PT, RZ, ZERO, Const, Imm, Inst, Name, Operand, Reg
 from stages.optimize.scalar.fold import WORD, copy_of, flags_of, is_bare, is_pt, value_of
-from stages.optimize.values import Cell, Values
+from stages.optimize.values import Lane, Values
 
 if TYPE_CHECKING:
     from stages.optimize.scalar.combine import Combiner
@@ -26,11 +26,11 @@ _NARROW_LOADS: Final = {"U8": 0xFF, "U16": 0xFFFF}
 
 
 class Facts(Protocol):
-    """What is known of a function. ``bits``: a value's component -> bits known to be 0 and to be 1, as far as they were
+    """What is known of a function. ``bits``: a lane of a value -> bits known to be 0 and to be 1, as far as they were
     asked for."""
 
     values: Values
-    bits: dict[Cell, tuple[int, int]]
+    bits: dict[Lane, tuple[int, int]]
 
     def constant(self, o: Operand) -> int | None:
         """The 32-bit value of an operand that is a constant."""
@@ -43,12 +43,12 @@ def known_bits(s: Facts, o: Operand, depth: int = _DEPTH) -> tuple[int, int]:
         return ~v & WORD, v
     if type(o) is not Reg or o.file != "R" or o.flags or o.mod or o.num == ZERO or not depth:
         return 0, 0
-    cell = (o.num, o.sub)
-    got = s.bits.get(cell)
+    lane = s.values.base[o.num] + o.sub
+    got = s.bits.get(lane)
     if got is None:
         i = s.values.def_of(o)
         rule = _KNOW.get(i.op) if i is not None else None
-        got = s.bits[cell] = rule(s, i, o, depth - 1) if rule is not None and i is not None else (0, 0)
+        got = s.bits[lane] = rule(s, i, o, depth - 1) if rule is not None and i is not None else (0, 0)
     return got
 
 

@@ -300,8 +300,8 @@ def fuse_three(s: Combiner, i: Inst) -> Inst | None:
         s.func.vregs.append(VReg("P", 1))
         v.new_register()
         s.rewrite(got.low, low)
-        v.defs[(second.num, 0)] = got.low
-        v.place[(second.num, 0)] = s.at_block
+        v.defs[v.base[second.num]] = got.low
+        v.place[v.base[second.num]] = s.at_block
         return high
     return None
 
