@@ -97,9 +97,14 @@ def _run(argv: list[str], resident: bool = False) -> int:
 
         sys.stdout.write(usage(stands_for))
     else:
+        form = cl.values.get("diagnostics-format", "text")
+        if form == "text" and ("cache" in cl.values or "ORIAS_CACHE" in os.environ):
+            from orchestrator.reuse import written_from_cache
+
+            if written_from_cache(cl):
+                return 0
         from orchestrator.driver import run
 
-        form = cl.values.get("diagnostics-format", "text")
         if form != "text":
             from orchestrator.diagnostics import reported
             from stages.plumbing.runner import VERSION

@@ -9,12 +9,15 @@ is compiled alone. Only what succeeded is kept, and of kernels only what gave ri
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from typing import Final
 
 from orchestrator.cache import LIMIT, Cache, Unusable, code_state, digest
-from orchestrator.options import CommandLine
-from stages.plumbing.runner import VERSION
+from orchestrator.conflicts import UsageError
+from orchestrator.options import CommandLine, stream_options
+from stages.plumbing.files import write_file
+from stages.plumbing.version import VERSION
 
 #: Options that change neither the messages nor the cubin.
 _ASIDE: Final = frozenset({"output-file", "jobs", "split-compile", "stage-timeout", "jobserver", "tool-name", "cache"})
@@ -23,6 +26,10 @@ _APART: Final = frozenset(
     {"save-temps", "start-from", "stop-after", "exec", "time", "compiler-stats-file"}
     | {"stage", "stage-option", "pass", "compiler-stats", "fdevice-time-trace"}
 )
+
+
+#: Options that ask for more than the cache keeps, or whose input can be read once.
+_MORE: Final = frozenset({"stats-json", "remarks", "report"})
 
 
 def folder_of(cl: CommandLine) -> str:
@@ -88,6 +95,43 @@ def plain(cl: CommandLine) -> bool:
     if not cl.values.get("gpu-name", "sm_75").startswith("sm_"):
         return False
     return not any(cl.lists.get(name) or name in cl.values for name in _APART)
+
+
+def written_from_cache(cl: CommandLine) -> bool:
+    """Whether the whole result was in the cache and is written, with its messages. False where there is anything else
+    to do or to say: then :mod:`orchestrator.driver` does it all, whose imports take longer than this."""
+    usual = plain(cl) and not (cl.values.keys() & _MORE or cl.messages or cl.notes or "-" in cl.inputs)
+    if not usual or not folder_of(cl) or not cl.inputs or cl.lists.get("input-as-string") or _says_more(cl):
+        return False
+    reuse = reuse_of(cl)
+    if reuse is None:
+        cl.notes.clear()  # the driver finds it once more, and says it
+        return False
+    sources: list[tuple[str, bytes]] = []
+    try:
+        for path in cl.inputs:
+            with open(path, "rb") as f:
+                sources.append((path, f.read()))
+        found = reuse.cache.get(reuse.whole_key(cl, sources))
+        if found is None:
+            return False
+        text, cubin = split(found)
+        write_file(cl.values.get("output-file", "elf.o"), cubin)
+    except (OSError, ValueError):
+        return False
+    sys.stderr.write(text)
+    return True
+
+
+def _says_more(cl: CommandLine) -> bool:
+    """Whether there are warnings, or an error, of options that are read for the stages."""
+    try:
+        stream_options(cl, cl.values.get("gpu-name", "sm_75"))
+        return bool(cl.messages)
+    except UsageError:
+        return True
+    finally:
+        cl.messages.clear()  # there were none before
 
 
 def split(found: bytes) -> tuple[str, bytes]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ir_format.isa.machine import Target
 
     Template = list[int | Operand]
-    Shape = tuple[str, tuple[str, ...], tuple[Operand, ...], tuple[Operand, ...]]
+    Shape = tuple[str, tuple[str, ...], tuple[object, ...], tuple[object, ...]]
 
 
 _MOST = 1 << 14  # cached answers
@@ -59,13 +59,13 @@ class Forms:
     def complete(self, inst: Inst) -> bool:
         """Fill the omitted slots of the instruction. Returns whether a form matches it then (False also if no row has
         such operands)."""
-        shape = (inst.op, inst.mods, tuple([_bare(o) for o in inst.dsts]), tuple([_bare(o) for o in inst.srcs]))
+        shape = (inst.op, inst.mods, tuple([_shape(o) for o in inst.dsts]), tuple([_shape(o) for o in inst.srcs]))
         if shape in self.known:
             got = self.known[shape]
         else:
             if len(self.known) > _MOST:
                 self.known.clear()
-            got = self.known[shape] = self._ask(shape)
+            got = self.known[shape] = self._ask(inst)
         if got is None:
             return False
         if len(got[0]) != len(inst.dsts):
@@ -74,14 +74,15 @@ class Forms:
             inst.srcs = tuple([inst.srcs[x] if type(x) is int else x for x in got[1]])  # type: ignore[misc]
         return got[2]
 
-    def _ask(self, shape: Shape) -> tuple[Template, Template, bool] | None:
+    def _ask(self, inst: Inst) -> tuple[Template, Template, bool] | None:
         # New objects, so that a default is not confused with a given operand that equals it.
-        given = tuple([type(o)(*o) for o in shape[2]]), tuple([type(o)(*o) for o in shape[3]])
+        dsts, srcs = [_bare(o) for o in inst.dsts], [_bare(o) for o in inst.srcs]
+        given = tuple([type(o)(*o) for o in dsts]), tuple([type(o)(*o) for o in srcs])
         try:
-            dsts, srcs, ok = self.machine.completed(shape[0], shape[1], *given)
+            full, rest, ok = self.machine.completed(inst.op, inst.mods, *given)
         except CompileError:
             return None
-        return _template(given[0], dsts), _template(given[1], srcs), ok
+        return _template(given[0], full), _template(given[1], rest), ok
 
     def takes(self, inst: Inst, srcs: tuple[Operand, ...]) -> bool:
         """Whether a form matches the completed instruction with these sources."""
@@ -92,6 +93,14 @@ def _template(given: tuple[Operand, ...], full: tuple[Operand, ...]) -> Template
     """For each slot, the index of the given operand, or the default that `complete` inserted."""
     at = {id(o): i for i, o in enumerate(given)}
     return [at.get(id(o), o) for o in full]
+
+
+def _shape(o: Operand) -> object:
+    """What tells operands apart that differ in more than the number of a register."""
+    k = type(o)
+    if k is Reg:
+        return o if o[1] == ZERO else (o[0], o[3], o[4], o[5])  # type: ignore[misc]
+    return _bare(o) if k is Mem or k is Const else o
 
 
 def _reg(r: Reg | None) -> Reg | None:

@@ -25,11 +25,11 @@ from stages.plumbing.stage import Flags as Flags
 from stages.plumbing.stage import Pass as Pass
 from stages.plumbing.stage import Stage as Stage
 from stages.plumbing.stage import as_tuples as as_tuples
+from stages.plumbing.version import VERSION as VERSION
 
 if TYPE_CHECKING:
     from stages.plumbing.observe import Watch
 
-VERSION = "0.1.0"
 #: What ptxas says last when errors keep it from writing a file.
 ABORTED: Final = "ptxas fatal   : Ptx assembly aborted due to errors\n"
 _ALL: Final = 1 << 62  # rewrites, where no number is given

@@ -13,7 +13,7 @@ import pytest
 from orchestrator import cache as module
 from orchestrator.cache import Cache, Unusable, digest
 from orchestrator.options import read
-from orchestrator.reuse import Reuse
+from orchestrator.reuse import Reuse, written_from_cache
 
 ROOT = Path(__file__).parents[2]
 KEY = digest("a key")
@@ -68,6 +68,22 @@ def test_one_changed_kernel(tmp_path: Path) -> None:
     assert _entries(cache) == 8
     changed = (tmp_path / "o").read_bytes()
     assert _orias(args, None) == plain and (tmp_path / "o").read_bytes() == changed != data
+
+
+def test_a_kept_result_is_written_without_the_driver(tmp_path: Path) -> None:
+    """Whatever else a command line asks for is the driver's work."""
+    cache, ptx, out = tmp_path / "c", tmp_path / "k.ptx", tmp_path / "o"
+    ptx.write_text(HEAD + KERNEL.format("k", 1))
+    assert _orias([str(ptx), "-o", str(out)], cache) == (0, "")
+    data = out.read_bytes()
+    out.unlink()
+    words = ["-arch", "sm_80", str(ptx), "-o", str(out), "--cache", str(cache)]
+    for more in (["-O1"], ["--report", str(tmp_path / "r.html")], ["--save-temps", str(tmp_path)], ["-O3", "-O3"]):
+        assert not written_from_cache(read([*words, *more])) and not out.exists()
+    assert written_from_cache(read(words))
+    assert out.read_bytes() == data
+    ptx.write_text(HEAD + KERNEL.format("k", 2))
+    assert not written_from_cache(read(words))
 
 
 def test_only_success_is_kept(tmp_path: Path) -> None:

@@ -261,11 +261,12 @@ def redirect(f: Function, moved: dict[int, int]) -> None:
     """Name other blocks in all operands."""
 
     def new(ops: tuple[Operand, ...]) -> tuple[Operand, ...]:
-        return tuple(label(moved[o.block]) if type(o) is Label and o.block in moved else o for o in ops)
+        return tuple([label(moved[o.block]) if type(o) is Label and o.block in moved else o for o in ops])
 
     for b in f.blocks:
         for i in b.insts:
-            i.dsts, i.srcs, i.uses = new(i.dsts), new(i.srcs), new(i.uses)
+            if i.op not in PURE:
+                i.dsts, i.srcs, i.uses = new(i.dsts), new(i.srcs), new(i.uses)
 
 
 def drop_warpsync(f: Function, a: Analyses) -> bool:
