@@ -133,7 +133,7 @@ class Analyses:
     def enter_ssa(self) -> None:
         """Bring the function into SSA form if it is not."""
         if self.webs is None:
-            self.webs = enter(self.f, self.cfg, self.idom, self.written_again, self.ctx)
+            self.webs = enter(self.f, self.cfg, self.idom, self.tree, self.written_again, self.ctx)
             self.keep(FLOW)
 
     def leave_ssa(self) -> None:

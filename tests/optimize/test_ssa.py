@@ -8,7 +8,7 @@ import random
 import pytest
 
 from ir_format import isa
-from ir_format.flow import build_cfg, dominators, is_guarded, solve
+from ir_format.flow import DominatorTree, build_cfg, dominators, is_guarded, solve
 from ir_format.model import INV, PT, RZ, Block, Function, Header, Imm, Inst, Label, Operand, Reg, Unit, VReg
 from stages.optimize.analyses import Analyses
 from stages.optimize.memory.guarded_vectors import place_guarded_vectors
@@ -202,7 +202,8 @@ def test_random_programs_store_the_same() -> None:
         before, after = program(random.Random(seed)), program(random.Random(seed))
         ctx = Context(Header("ori", "sm_80"), None, Flags())
         cfg = build_cfg(after)
-        webs = enter(after, cfg, dominators(cfg), written_again(after), ctx)
+        idom = dominators(cfg)
+        webs = enter(after, cfg, idom, DominatorTree(cfg, idom), written_again(after), ctx)
         split += ctx.stats.get("webs split", 0)
         phis += sum(i.op == "PHI" for b in after.blocks for i in b.insts)
         assert not faults(after, webs), seed
@@ -224,7 +225,8 @@ def test_a_limit_of_rewrites_leaves_registers_together() -> None:
         before, after = program(random.Random(seed)), program(random.Random(seed))
         cfg = build_cfg(after)
         held = Context(Header("ori", "sm_80"), None, Flags(limit=0))
-        webs = enter(after, cfg, dominators(cfg), written_again(after), held)
+        idom = dominators(cfg)
+        webs = enter(after, cfg, idom, DominatorTree(cfg, idom), written_again(after), held)
         leave(after, webs)
         kept = [i for b in after.blocks for i in b.insts]
         assert kept == [i for b in before.blocks for i in b.insts if i.op != "COPY" or i.dsts[0] != i.srcs[0]], seed

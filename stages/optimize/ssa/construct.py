@@ -14,7 +14,7 @@ reads.
 
 from __future__ import annotations
 
-from ir_format.flow import Cfg, is_guarded, is_terminator, read_regs, solve, written_regs
+from ir_format.flow import Cfg, DominatorTree, is_guarded, is_terminator, read_regs, solve, written_regs
 from ir_format.model import ZERO, Const, Function, Inst, Mem, Operand, Reg
 from ir_format.rename import Change, rename_reads, rename_writes
 from stages.optimize.ssa.webs import TIED, Webs
@@ -40,11 +40,11 @@ class _Phi:
         self.args: dict[int, Reg] = {}
 
 
-def enter(f: Function, cfg: Cfg, idom: list[int], many: bytearray, ctx: Context) -> Webs:
+def enter(f: Function, cfg: Cfg, idom: list[int], tree: DominatorTree, many: bytearray, ctx: Context) -> Webs:
     """Bring a function into SSA form. ``many``: :func:`written_again`; a register too much in it does no harm."""
     if not any(many):
         return Webs(list(range(len(f.vregs))), len(f.vregs))
-    return _Builder(f, cfg, idom, many, ctx).run()
+    return _Builder(f, cfg, idom, tree, many, ctx).run()
 
 
 def written_again(f: Function) -> bytearray:
@@ -101,10 +101,13 @@ class _Builder:
     """The work on one function. A *cell* is a lane of a register that is renamed; ``now``: cell -> the value in it at
     the place of the walk."""
 
-    def __init__(self, f: Function, cfg: Cfg, idom: list[int], many: bytearray, ctx: Context) -> None:
+    def __init__(
+        self, f: Function, cfg: Cfg, idom: list[int], tree: DominatorTree, many: bytearray, ctx: Context
+    ) -> None:
         self.f = f
         self.cfg = cfg
         self.idom = idom
+        self.tree = tree
         self.many = many
         self.ctx = ctx
         self.base: dict[int, int] = {}  # register -> its first cell
@@ -256,9 +259,7 @@ class _Builder:
         cfg, now = self.cfg, self.now
         if not cfg.rpo:
             return
-        children: list[list[int]] = [[] for _ in self.work]
-        for pos in cfg.rpo[1:]:
-            children[self.idom[pos]].append(pos)
+        children = self.tree.children
         undo: list[list[tuple[int, int]]] = []
         todo = [cfg.rpo[0]]
         while todo:
