@@ -64,6 +64,16 @@ def _among(index: int, *values: int, shown: int = 0) -> Check:
     return check
 
 
+def _copy_size(*values: int) -> Check:
+    """`cp.async`: the size, and that of its source, which is not greater."""
+    size = _among(2, *values)
+
+    def check(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[str]:
+        return size(name, mods, operands) or _within(3, 0, _constant(operands, 2) or 0)(name, mods, operands)
+
+    return check
+
+
 def maxnreg(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[str]:
     """Register count 24 to 256 in steps of 8."""
     value = _constant(operands, 0)
@@ -285,6 +295,6 @@ CHECKS: Final[dict[str, Check]] = {
     "fence128": _among(2, 128),
     "zero2": _among(2, 0),
     "parity": _among(2, 0, 1),
-    "cpsize": _among(2, 4, 8, 16),
-    "cpsize16": _among(2, 16),
+    "cpsize": _copy_size(4, 8, 16),
+    "cpsize16": _copy_size(16),
 }

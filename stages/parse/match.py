@@ -12,10 +12,10 @@ from __future__ import annotations
 from itertools import combinations, pairwise
 from typing import Final
 
-from ir_format.ptx import Addr, LabelList, LabelRef, Operand, Pair, PtxReg, Sym, Vec
-from ir_format.record import NamedTuple
-from stages.parse import checks, compat, operand_forms, relations, rules, table, textures
+from ir_format.ptx import Addr, LabelList, LabelRef, Operand, Pair, PtxReg, Reg, Sym, Vec
+from stages.parse import checks, compat, operand_forms, refusals, relations, rules, table, textures
 from stages.parse.gating import Gates
+from stages.parse.opcodes import Opcode, Typed, Verdict
 from stages.parse.operands import literal_bits
 from stages.parse.scan import Notes
 from stages.parse.table import OperandSpec, Row
@@ -24,60 +24,6 @@ from stages.parse.targets import Target
 from stages.parse.vectors import elements
 
 MAX_TARGETS = 1 << 20  # of all indirect branches of a function together
-
-
-class Typed(NamedTuple):
-    """A row whose types agree with an opcode's; `rest` are the opcode's modifiers without the types."""
-
-    row: Row
-    types: tuple[str, ...]
-    rest: tuple[str, ...]
-    mods: tuple[str, ...] | None  # in canonical order with the types; None if the row does not take these modifiers
-
-
-class Verdict:
-    """What is known of one opcode with one tuple of operand kinds.
-
-    `clean`: nothing to report, convert or look at.  `literals`: operand index and the float type that
-    literals there take; in braces if the operand is a vector of one, to be unwrapped; a bar if it is a pair whose
-    second is `_`.
-    `narrow`: bits of an address of global memory that has fewer than 64; 0 if there is none.
-    """
-
-    __slots__ = ("checks", "clean", "errors", "literals", "narrow", "row")
-
-    def __init__(
-        self,
-        row: str,
-        errors: tuple[tuple[str, str], ...],
-        literals: tuple[tuple[int, str], ...],
-        todo: tuple[str, ...],
-        narrow: int = 0,
-    ) -> None:
-        self.row = row
-        self.errors = errors
-        self.literals = literals
-        self.checks = todo
-        self.narrow = narrow
-        self.clean = not errors and not literals and not todo and not narrow
-
-
-class Opcode:
-    """One distinct opcode text, analysed once."""
-
-    __slots__ = ("errors", "mods", "name", "op", "plain", "row", "typed", "types", "vector", "verdicts")
-
-    def __init__(self, op: str, name: str) -> None:
-        self.op = op
-        self.name = name
-        self.mods: tuple[str, ...] = ()
-        self.types: tuple[str, ...] = ()
-        self.row = ""
-        self.plain = op not in ("call", "brx")
-        self.errors: tuple[tuple[str, str], ...] = ()
-        self.typed: tuple[Typed, ...] = ()
-        self.vector = 0
-        self.verdicts: dict[tuple[str, ...], Verdict] = {}
 
 
 def _beyond_table() -> list[tuple[str, str, table.Gate]]:
@@ -176,6 +122,9 @@ class Matcher:
                 if type_ == "[" and isinstance(x, Sym):
                     changed[index] = Addr(Sym(x.name), x.offset)
                     continue
+                if type_ == "[" and isinstance(x, Reg):
+                    changed[index] = Addr(x, 0)
+                    continue
                 if type_ == "|" and isinstance(x, Pair):
                     changed[index] = x.first
                     continue
@@ -222,19 +171,24 @@ def _analyse(out: Opcode, parts: list[str], n: int, gates: Gates) -> None:
     known = [m for m in mods if m in own or words.is_type(m) or words.is_modifier(m)]
     errors = [("error", text) for part in parts[1:n] for text in gates.named_early(part)]
     errors.extend(_as_read(mods, gates, own, out.name))
-    errors.extend([("error", text) for text in rules.duplicate(out.name, known)])
+    twice = rules.duplicate(out.name, known)
+    if rules.TWO_SHAPES in twice:  # said as the second is read, before its gate
+        errors.insert(0, ("error", rules.TWO_SHAPES))
+        twice.remove(rules.TWO_SHAPES)
+    errors.extend([("error", text) for text in twice])
     if sum(m in ("row", "col") for m in known) > 2:
         last = [m for m in known if m in ("row", "col")][2]
-        errors.append(("fatal", f"Parsing error near '.{last}': too many layout specifiers"))
+        severity = "error" if out.name in ("mma", "wmma.mma") else "fatal"
+        errors.append((severity, f"Parsing error near '.{last}': too many layout specifiers"))
     if _misplaced_vector(mods):
         errors.append(("warning", "Vector Type not specified properly"))
     out.mods = tuple(parts[1:])
     out.vector = next((int(m[1:]) for m in mods if m in rules.VECTORS), 0)
     typed: list[Typed] = []
     types = tuple([m for m in known if m in rules.TYPES])
-    untyped = _once([m for m in known if m not in rules.TYPES])
+    untyped = _once([m for m in known if m not in rules.TYPES], out.name.startswith(rules.LATE_OPERATIONS))
     for row in words.rows_with(out.name, types):
-        split, rest = (types, untyped) if row.types else ((), _once(known))
+        split, rest = (types, untyped) if row.types else ((), _once(known, False))
         if gates.target.knows(row.gate):
             typed.append(Typed(row, split, tuple(rest), _assign(row, rest, split)))
     if not typed:
@@ -268,10 +222,10 @@ def _as_read(mods: list[str], gates: Gates, own: frozenset[str] = frozenset(), n
 _REPEATED = frozenset(("row", "col")) | rules.SPACES
 
 
-def _once(mods: list[str]) -> list[str]:
-    """A flag given twice counts once (measured)."""
+def _once(mods: list[str], operations: bool) -> list[str]:
+    """A flag given twice counts once (measured), an operation too unless `operations` are looked at late."""
     first = dict(zip(reversed(mods), range(len(mods) - 1, -1, -1), strict=True))
-    return [m for k, m in enumerate(mods) if m in _REPEATED or first[m] == k]
+    return [m for k, m in enumerate(mods) if m in _REPEATED or first[m] == k or (operations and m in rules.POST)]
 
 
 def _misplaced_vector(mods: list[str]) -> bool:
@@ -302,38 +256,6 @@ def _assign(row: Row, mods: list[str], types: tuple[str, ...]) -> tuple[str, ...
     if not placed:
         ordered.extend(types)
     return tuple(ordered)
-
-
-def _modifier_errors(name: str, typed: list[Typed]) -> list[str]:
-    """The nearest row's complaint: modifiers that no row with these types takes, else a required one that is absent."""
-    taken: set[str] = set()
-    for t in typed:
-        for slot in t.row.slots:
-            taken.update(slot.values)
-    rest = typed[0].rest
-    spaces = [m for m in rest if m in rules.SPACES]
-    if name.startswith("cp.") and len(spaces) > 2:
-        return ["Multiple state spaces specified"]
-    if len(spaces) > 1 and not name.startswith(("cp.", "multimem.cp.", "tensormap")):
-        return [f"Unexpected number of state spaces specified in instruction '{name}'"]
-    alien = [m for m in rest if m not in taken]
-    if alien:
-        spaced = name == "prefetchu" or any(m in rules.SPACES for m in taken)
-        return [rules.illegal(m, name, spaced, typed[0].types) for m in alien]
-    best: tuple[int, list[str]] | None = None
-    for t in typed:
-        left = list(t.rest)
-        missing: list[str] = []
-        for slot in t.row.slots:
-            hit = next((m for m in left if m in slot.values), None)
-            if hit is not None:
-                left.remove(hit)
-            elif slot.required and slot.values:
-                missing.append(rules.missing(slot.values, name, t.types))
-        texts = missing + [rules.illegal(m, name, True, t.types) for m in left]
-        if best is None or len(texts) < best[0]:
-            best = (len(texts), texts)
-    return best[1][:1] if best is not None else []
 
 
 # --------------------------------------------------------------------------- operands
@@ -376,34 +298,16 @@ def _judge(opcode: Opcode, kinds: tuple[str, ...], gates: Gates) -> Verdict:
             )
         if nearest is None or len(problems) < len(nearest):
             nearest = problems
-    if opcode.name == "mma":  # its advice comes before its gates
-        early = (*early, *relations.notices("mma", opcode.typed[0].rest, gates.target))
     bound = [(t, _bind(t, kinds, opcode.vector, None, known)) for t in opcode.typed]
     fitting = [t for t, specs in bound if specs is not None]
     taking = [t for t in opcode.typed if t.mods is not None]
     if not fitting or (taking and not any(t in taking for t in fitting)):
-        return Verdict(opcode.row, (*early, *_mismatch(opcode, kinds, gates, bool(fitting))), (), ())
+        return Verdict(opcode.row, (*early, *refusals.mismatch(opcode, kinds, fitting, gates)), (), ())
+    if opcode.name == "mma" and not refusals.before_advice(opcode):  # its advice stands before its gates
+        early = (*early, *relations.notices("mma", opcode.typed[0].rest, gates.target))
     if nearest is None:
-        nearest = [("error", text) for text in _refusal(opcode, fitting, kinds, gates)]
+        nearest = [("error", text) for text in refusals.refusal(opcode, fitting, kinds, gates)]
     return Verdict(opcode.row, (*early, *nearest), (), ())
-
-
-def _mismatch(opcode: Opcode, kinds: tuple[str, ...], gates: Gates, nearly: bool) -> list[tuple[str, str]]:
-    """The operands are those of no row: ptxas reports some modifiers before (measured), those of a copy where operands
-    are only too few (`nearly`), or a constant stands for an address."""
-    t = opcode.typed[0]
-    out: list[str] = []
-    if opcode.op in ("shfl", "vote") and "sync" not in t.rest and len(kinds) == (5 if opcode.op == "shfl" else 3):
-        return [("error", f".sync modifier required for instruction '{opcode.name}'")]
-    if opcode.op in ("min", "max") and "xorsign" in t.rest and len(kinds) == 4:
-        return [("error", rules.illegal("xorsign", opcode.name, False))]
-    if opcode.op == "lop3" and kinds[0][:2] == "p:":
-        return [("error", rules.conditional(opcode.name, t.rest))]
-    counted = opcode.op == "cp" and (nearly or "i" in kinds)
-    related = relations.between(opcode.name, t.rest, t.types, gates.target) if counted else []
-    if related or opcode.name in _GATES_FIRST:
-        out = gates.refusals(t.row, (*t.rest, *t.types), t.types, kinds)[0] + related
-    return [("error", text) for text in (*out, f"Arguments mismatch for instruction '{opcode.name}'")]
 
 
 def _problems(
@@ -430,10 +334,14 @@ def _problems(
             problems.extend(
                 [("error", text) for text in textures.problems(spec.role, opcode.name, mods, kind, gates.target)]
             )
-        if spec.role == "m" and kind[:2] == "V:":
+        if spec.role == "m" and kind[:2] in ("V:", "v:", "r:"):
             literals.append((index, "["))
         if spec.role in ("m", "mt"):
-            problems.extend(memory.problems(spec.role, kind, index))
+            problems.extend(memory.problems(spec.role, kind if kind[0] in "aV" else f"a:{kind}", index))
+    if opcode.op in ("atom", "red"):  # vectors where none stand: the last one first
+        problems.sort(key=lambda x: -int(x[1].split()[6]) if x[1][:22] == "Vector is not expected" else 0)
+    if opcode.name == "wmma.mma" and len(t.types) == 2 and any(text[:15] == "Vector expected" for _, text in problems):
+        problems.insert(0, ("error", f"Argument vector size mismatch for instruction '{opcode.name}'"))
     return problems, tuple(literals)
 
 
@@ -453,66 +361,6 @@ def _literal_type(spec: OperandSpec, type_: str, kind: str) -> str:
     return ""
 
 
-def _refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates: Gates) -> list[str]:
-    """Why no row takes the modifiers, given that the operands are right for some row."""
-    first = fitting[0]
-    known = tuple([*first.rest, *first.types])
-    named, worded = gates.refusals(first.row, known, first.types, kinds)
-    bad = _modifier_errors(opcode.name, fitting)
-    aligned = ("tcgen05.wait::", *_ALIGNED) if gates.target.since("13.5") else "tcgen05.wait::"
-    if opcode.name.startswith(aligned) and "aligned" not in first.rest:
-        return [f".aligned modifier required for instruction '{opcode.name}'"]
-    if opcode.name in _PACKED_VIDEO and "add" in first.rest and "sat" in first.rest:
-        return ["Illegal combination of .sat and .add modifiers"]
-    if not bad or any(t.mods is not None for t in fitting):
-        bad = [rules.conditional(opcode.name, first.rest)]
-    related = relations.errors(opcode.name, first.rest, first.types, gates.target)
-    between = relations.between(opcode.name, first.rest, first.types, gates.target)
-    scoped = relations.lone_order(opcode.name, first.rest, gates.target)
-    alien = next((m for m in first.rest if rules.illegal(m, opcode.name, True, first.types) in bad), "")
-    if opcode.op == "griddepcontrol" and not alien:
-        return bad + named
-    signs = relations.sign_of_product(first.rest) if opcode.op in ("min", "max") else []
-    if signs:
-        return signs + named + worded + related
-    if opcode.name.startswith("cp.") and bad == [rules.conditional(opcode.name, first.rest)]:
-        return bad
-    if sum(m in rules.POST for m in first.rest) > 1 and opcode.name.startswith(rules.LATE_OPERATIONS):
-        bad = [rules.TWO_OPERATIONS]
-    elif _before_gates(opcode, alien):
-        return bad + named + between + worded + related
-    elif opcode.op in _RELATED_FIRST and alien in ("", "row", "col", "trans"):
-        return named + related + bad + worded
-    if scoped or between:
-        return named + scoped + between + bad + worded + related
-    if opcode.name == "st.async" and related:
-        return named + related + bad + worded
-    if any(m in rules.ORDERS for m in known) and opcode.op not in _LATE_GATES and alien not in ("approx", "noftz"):
-        return named + worded + related + bad
-    return named + bad + worded + related
-
-
-def _before_gates(opcode: Opcode, alien: str) -> bool:
-    """True if ptxas refuses this modifier before it looks at the instruction's gates."""
-    if alien in rules.EARLY_ILLEGAL or alien in rules.DIMENSIONS or alien in rules.POST:
-        return True
-    late = alien in rules.LATE_ILLEGAL and not (opcode.op == "atom" and alien in rules.VECTORS)
-    return opcode.op in _LATE_GATES and opcode.name != "red.async" and not late
-
-
-#: Instructions whose gates ptxas looks at after most of their modifiers (measured).
-_LATE_GATES: Final = frozenset(("atom", "mma", "red", "wgmma", "wmma"))
-#: Those whose types and shapes it looks at before their modifiers.
-_RELATED_FIRST: Final = frozenset(("tex", "tld4", "sured", "shfl", "vote"))
-#: Those whose gates it looks at before their operands.
-_GATES_FIRST: Final = frozenset(
-    ("tcgen05.cp", "tcgen05.ld", "tcgen05.ld.red", "tcgen05.st", "clusterlaunchcontrol.query_cancel.is_canceled")
-)
-#: Those of which it asks for `.aligned` before all else since 13.5, as it does of `tcgen05.wait` always.
-_ALIGNED: Final = ("tcgen05.ld", "tcgen05.st")
-_PACKED_VIDEO: Final = frozenset(
-    [f"v{what}{lanes}" for what in ("add", "sub", "avrg", "absdiff", "min", "max") for lanes in "24"]
-)
 Fits = dict[tuple[OperandSpec, str, str], bool]  # operand specification, type, operand kind
 
 

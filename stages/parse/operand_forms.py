@@ -21,7 +21,7 @@ _MAX_VECTOR = (1, 2, 4, 8, 16, 32, 64, 128)
 def agrees(kind: str, type_: str, relaxed: bool) -> bool:
     """True if an operand of this kind has a type that fits an instruction type."""
     head = kind[:2]
-    if kind == "s:b32" and type_ in ("u16", "s16", "f16"):
+    if kind == "s:b32" and type_ in ("b16", "u16", "s16", "f16"):
         return True  # measured; refused by form later
     if kind == f"s:{ANY_INTEGER}":
         return type_ in compat.STRICT["A"] and type_[1:] != "8"
@@ -56,16 +56,21 @@ def _vector_agrees(kind: str, type_: str, relaxed: bool, loose: bool = False) ->
 
 def _value(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
     """Registers and constants, scalar or vector."""
-    if (
-        not spec.vector
-        and not spec.type.isdigit()
-        and spec.type != "W"
-        and (kind[0] == "(" or kind[:2] in ("v:", "a:"))
-    ):
+    if spec.plain and (kind[0] in "(dva" or (kind[0] == "f" or kind[:3] == "r:f") and type_[0] != "f"):
+        return False
+    fixed = not spec.vector and not spec.relaxed and not spec.type.isdigit() and spec.type != "W"
+    if fixed and (kind[0] == "(" or kind[:2] in ("v:", "a:")):
+        return False
+    if kind[:2] == "a:" and spec.vector > 0:
         return False
     if kind[:2] == "v:" and (spec.vector > 0 or (spec.role == "x" and spec.vector == -1 and "f" in type_)):
         return False  # in place of a vector, and for `mov` of a variable's address into a float
     if kind[0] == "(":
+        if type_[0] == "b" and type_[1:].isdigit() and not vector and spec.vector <= 0:
+            # where one value of bits stands, a vector is its pieces; loads and stores take its elements as well
+            return _pack(spec, type_, vector, kind) or (
+                spec.vector != 0 and _vector_agrees(kind, type_, spec.relaxed, False)
+            )
         return _vector_agrees(kind, type_, spec.relaxed, spec.vector == -1 and vector > 0)
     return agrees(kind, type_, spec.relaxed)
 
@@ -99,7 +104,7 @@ def _predicate_dest(spec: OperandSpec, type_: str, vector: int, kind: str) -> bo
 
 
 def _memory(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
-    return kind[:2] in ("a:", "V:")
+    return kind[:2] in ("a:", "V:") or (spec.relaxed and (kind == "i" or kind[:2] in ("v:", "r:")))
 
 
 def _texture_result(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
@@ -113,6 +118,8 @@ def _texture_result(spec: OperandSpec, type_: str, vector: int, kind: str) -> bo
 
 
 def _selected(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
+    if spec.plain and kind[0] in "(va":
+        return False
     if kind[:2] == "-:":
         return spec.role == "nsel" and kind[2:4] in ("r:", "b:") and kind[4:] in compat.STRICT["u32"]
     if kind[0] == "(":
@@ -133,7 +140,7 @@ def _query(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
 def _tensor(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
     """A tensor map with its coordinates."""
     if kind[:3] != "a2:" or kind[3:5] != "a:":
-        return False
+        return spec.relaxed and (kind == "i" or kind[:2] in ("v:", "r:"))
     _, sampler, coordinates = textures.split(kind)
     return not sampler and (
         _vector_agrees(coordinates, "s32", False) if coordinates[0] == "(" else agrees(coordinates, "s32", False)
@@ -144,9 +151,9 @@ _ANY_BASE: Final = compat.STRICT["A"] | {"f32", "f64", "f16"}  # what tcgen05.cp
 
 
 def _tensor_memory(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
-    if type_ == "A":
-        return kind == "a:i" or (kind[:4] == "a:r:" and kind[4:] in _ANY_BASE)
-    return kind[:4] == "a:r:" and kind[4:] in compat.STRICT["U"]
+    if kind == "a:i":
+        return type_ == "A"
+    return kind[:4] == "a:r:" and (kind[4:] in compat.STRICT["U"] or kind[4:] in _ANY_BASE) or kind[:4] == "a:v:"
 
 
 _BRANCH: Final = compat.STRICT["A"] | {"b128"}
@@ -155,10 +162,7 @@ _FITS: Final[dict[str, Callable[[OperandSpec, str, int, str], bool]]] = {
     "d": _destination,
     "d_": _destination,
     "dmask": lambda s, t, v, k: (
-        (k[:2] in ("r:", "b:", "s:") and k[2:] in compat.STRICT["u32"])
-        or k == "i"
-        or k[:2] in ("a:", "v:")
-        or (k[0] == "(" and _vector_agrees(k, "u32", False))
+        k == "i" or (k[0] in "(va" and not s.plain) or k[:2] in ("r:", "b:", "s:") and k[2:] in compat.STRICT["u32"]
     ),
     "dsel": lambda s, t, v, k: k[:2] == "b:" and k[2:] in compat.STRICT["u32"],
     "dtex": _texture_result,
@@ -176,7 +180,7 @@ _FITS: Final[dict[str, Callable[[OperandSpec, str, int, str], bool]]] = {
     "toff": _texture,
     "tgrad": _texture,
     "tcmp": lambda s, t, v, k: agrees(k, "f32", False),
-    "l": lambda s, t, v, k: k in ("l", "i", "F") or (k[:2] in ("r:", "s:") and k[2:] in _BRANCH),
+    "l": lambda s, t, v, k: k in ("l", "i", "F") or k[:2] == "a:" or (k[:2] in ("r:", "s:") and k[2:] in _BRANCH),
     "t": lambda s, t, v, k: k == "t",
     "k": lambda s, t, v, k: k == "_",
     "o": lambda s, t, v, k: k[:2] in ("v:", "r:"),
@@ -224,12 +228,8 @@ def _form(spec: OperandSpec, type_: str, vector: int, kind: str, index: int, nam
         return _bad_destination(spec, type_, vector, kind, index, name)
     if role in ("s", "x"):
         return _bad_source(spec, type_, vector, kind, index, name)
-    if role == "dmask" and kind[:2] == "s:":
-        return [("error", f"Special register argument not allowed for instruction '{name}'")]
-    if role == "dmask" and kind[0] == "(":
-        return [("error", f"Vector operand is not allowed for instruction '{name}'")]
-    if role == "dmask" and kind[:2] not in ("r:", "b:"):
-        return [("error", f"Incorrect video selector for operand {index}")]
+    if role == "dmask":
+        return _bad_mask(kind, index, name)
     if role in ("dpack", "spack"):
         return _bad_pack(role, kind, name)
     if role == "m":
@@ -240,6 +240,8 @@ def _form(spec: OperandSpec, type_: str, vector: int, kind: str, index: int, nam
         return [("error", f"Argument {index} of instruction '{name}': .texref or .u64 register expected")]
     if role in ("sel", "nsel", "msel"):
         return _bad_selected(role, kind, index, name)
+    if role == "ta":
+        return _bad_tensor_memory(type_, kind)
     if role == "mt":
         return _bad_tensor(kind, index, name)
     if role in ("mq", "tx"):
@@ -251,6 +253,24 @@ def _form(spec: OperandSpec, type_: str, vector: int, kind: str, index: int, nam
     return []
 
 
+def offset_too_many(name: str, kinds: tuple[str, ...]) -> bool:
+    """A load or store of tensor memory with the offset that its shape does not have, or without the one it has."""
+    if len(kinds) not in (2, 3) or kinds[2 if name == "tcgen05.ld" else 1 :][: len(kinds) - 2] not in ((), ("i",)):
+        return False
+    address, values = (kinds[1], kinds[0]) if name == "tcgen05.ld" else (kinds[0], kinds[-1])
+    return address[:4] == "a:r:" and values[0] == "("
+
+
+def _bad_mask(kind: str, index: int, name: str) -> list[Problem]:
+    """The result of a video instruction whose parts a mask selects."""
+    if kind[:2] == "s:":
+        return [("error", f"Special register argument not allowed for instruction '{name}'")]
+    if kind[0] not in "i(va":
+        return []
+    vector = [("error", f"Vector operand is not allowed for instruction '{name}'")] if kind[0] == "(" else []
+    return [*vector, ("error", f"Incorrect video selector for operand {index}")]
+
+
 def _bad_pack(role: str, kind: str, name: str) -> list[Problem]:
     kinds = elements(kind)
     if role == "dpack" and any(k in ("i", "d", "f") for k in kinds):
@@ -258,6 +278,10 @@ def _bad_pack(role: str, kind: str, name: str) -> list[Problem]:
     if role == "spack" and "_" in kinds and "r:b16" not in kinds:  # measured: 16-bit halves may be left out
         return [("error", "Sink '_' not allowed as a source operand")]
     return []
+
+
+#: What says how long a vector it wants.
+_SIZED: Final = ("clusterlaunchcontrol", "ldmatrix", "stmatrix")
 
 
 def _vector_problem(spec: OperandSpec, vector: int, kind: str, index: int, name: str, result: bool) -> list[Problem]:
@@ -270,14 +294,15 @@ def _vector_problem(spec: OperandSpec, vector: int, kind: str, index: int, name:
         if not want:
             return []
         if spec.vector > 0:
-            text = (
-                f"Vector of size {want} is expected for argument {index} of instruction '{name}'"
-                if want == 1 or name.startswith(("clusterlaunchcontrol", "stmatrix"))
-                else (f"Vector expected for argument {index}")
-            )
-            return [("error", text)]
+            if name.startswith(_SIZED):
+                return [("error", f"Vector of size {want} is expected for argument {index} of instruction '{name}'")]
+            return [("error", f"Vector expected for argument {index}")]
+        if result and name == "ldu" and kind in ("i", "d", "f"):
+            return [("error", f"Result register required for instruction '{name}'")]
         if result:
             return [("error", "Result vector expected")]
+        if name == "multimem.st":
+            return [("error", f"Vector of size {want} is expected for argument {index} of instruction '{name}'")]
         return [("error", f"Argument vector size mismatch for instruction '{name}'")]
     size = len(elements(kind))
     if size == want or (size == 1 and spec.vector == -1 and not want):
@@ -288,7 +313,18 @@ def _vector_problem(spec: OperandSpec, vector: int, kind: str, index: int, name:
         return [("error", f"Vector is not expected for argument {index} of instruction '{name}'")]
     if spec.vector == 0:
         return [("error", f"Vector operand is not allowed for instruction '{name}'")]
+    if name.startswith(_SIZED) and spec.vector > 0:
+        return [("error", f"Vector of size {want} is expected for argument {index} of instruction '{name}'")]
+    if name in ("tcgen05.ld", "tcgen05.st") and spec.vector > 0:
+        return [("error", f"Argument {index} of instruction '{name}': Argument vector size mismatch")]
     return [("error", f"Argument vector size mismatch for instruction '{name}'")]
+
+
+#: What ptxas makes of an instruction before it looks at the result (measured).
+_MADE_OF: Final = {
+    **dict.fromkeys(("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vset"), "mov"),
+    "createpolicy.fractional": "_createpolicy.fractional",
+}
 
 
 def _bad_destination(spec: OperandSpec, type_: str, vector: int, kind: str, index: int, name: str) -> list[Problem]:
@@ -318,10 +354,10 @@ def _bad_destination(spec: OperandSpec, type_: str, vector: int, kind: str, inde
     if vector_problem:
         return vector_problem
     if kind in ("i", "d", "f", "F", "n") or (kind[0] == "(" and any(k in ("i", "d", "f") for k in elements(kind))):
-        return [("error", f"Result register required for instruction '{name}'")]
+        return [("error", f"Result register required for instruction '{_MADE_OF.get(name, name)}'")]
     head = kind[:2]
     if head == "s:":
-        if name in ("mov", "cvt", "cvta"):
+        if name == "mov" or (name == "cvt" and type_ != "f16x2"):
             return [("error", "Read-only special register cannot be destination argument")]
         return [("error", f"Special register argument not allowed for instruction '{name}'")]
     if head == "v:" or head == "a:":
@@ -355,7 +391,18 @@ def _bad_texture(kind: str, index: int, name: str) -> list[Problem]:
     return []
 
 
+def _bad_tensor_memory(type_: str, kind: str) -> list[Problem]:
+    """An address of tensor memory that is no register of 32 bits: ptxas says so of the addition that it makes of it."""
+    if kind[:4] == "a:v:":
+        return [("error", "Argument 1 of instruction 'add': must be register")]
+    if type_ != "A" and kind != "a:i" and kind[4:] not in compat.STRICT["U"]:
+        return [("error", "Arguments mismatch for instruction 'add'")]
+    return []
+
+
 def _bad_tensor(kind: str, index: int, name: str) -> list[Problem]:
+    if kind[:3] != "a2:":
+        return [("error", f"Vector expected for argument {index + 1}")]
     base, _, coordinates = textures.split(kind)
     if base[:4] == "a:v:" and base[4:].partition("!")[0] not in ("global", "texref", "surfref", "samplerref"):
         return [("error", f"State space mismatch between instruction and address in instruction '{name}'")]
@@ -376,6 +423,8 @@ def _bad_source(spec: OperandSpec, type_: str, vector: int, kind: str, index: in
             return [("error", f"Special register argument not allowed for instruction '{name}'")]
         if kind.removeprefix("a:")[:2] == "v:" and kind.rsplit(":", 1)[1].partition("!")[0] != "shared":
             return [("error", f"State space mismatch between instruction and address in instruction '{name}'")]
+    if head in ("a:", "v:") and name[:4] in ("sust", "sure"):
+        return [("error", f"Argument {index + 1} of instruction '{name}': must be register")]  # behind its coordinates
     if head == "a:":
         return [("error", f"Argument {index} of instruction '{name}': must be register")]
     if kind in ("v:texref", "v:surfref") and type_ != "u64" and name == "mov":

@@ -389,6 +389,11 @@ def first(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Targ
     return old_roundings(name, mods, types, target) if name in _NAMED_FIRST else []
 
 
+def sizes(texts: list[str]) -> list[str]:
+    """Those of the messages of `errors` that are about the size of a vector."""
+    return [t for t in texts if t.startswith("Vector type") or "' type with '.L2::" in t]
+
+
 def errors(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
     """All messages about an opcode's modifiers taken together."""
     out = [] if name in _NAMED_FIRST else old_roundings(name, mods, types, target)
@@ -421,29 +426,26 @@ def narrow(name: str, mods: tuple[str, ...], types: tuple[str, ...], kinds: tupl
     return 0
 
 
+_BETTER: Final = "should be used on"
+_SLOWER: Final = "is expected to have substantially reduced performance on some future architectures"
+#: Where a copy to the CTAs of a cluster is fast.
+_MULTICASTS: Final = ("sm_90a", "sm_100a", "sm_100f", "sm_103a", "sm_103f", "sm_110a", "sm_110f")
+
+
 def notices(name: str, mods: tuple[str, ...], target: Target) -> list[tuple[str, str]]:
     """Warnings and advice about an instruction that is right, as (severity, text)."""
     out: list[tuple[str, str]] = []
     if name in ("shfl", "vote") and "sync" not in mods:
-        out.append(
-            ("warning", f"Instruction '{name}' without '.sync' may give any result on sm_70 and later architectures")
-        )
+        risk = "may produce unpredictable results on sm_70 and later architectures"
+        out.append(("warning", f"Instruction '{name}' without '.sync' {risk}"))
         if target.version >= 60:
             out.append(("warning", f"Instruction '{name}' without '.sync' is deprecated since PTX ISA version 6.0"))
     if name == "mma" and "sp" in mods:
-        out.append(
-            (
-                "info",
-                (
-                    "Advisory: '.sp::ordered_metadata' is preferred to '.sp' on 'mma': "
-                    "later architectures may run '.sp' much slower"
-                ),
-            )
-        )
-    if "multicast::cluster" in mods and name.startswith("cp.async.bulk") and not target.suffix:
-        text = (
-            f"Advisory: '.multicast::cluster' on '{name}' runs well on targets with suffix 'a' or 'f' only, "
-            f"not on '{target.name}'"
-        )
-        out.append(("warning", text))
+        text = f"Modifier '.sp::ordered_metadata' {_BETTER} instruction 'mma' instead of modifier '.sp' as it {_SLOWER}"
+        out.append(("info", f"Advisory: {text}"))
+    if "multicast::cluster" in mods and name.startswith("cp.async.bulk") and target.name not in _MULTICASTS:
+        there = f"{_BETTER} .target '{'/'.join(_MULTICASTS)}' instead of .target '{target.name}'"
+        where = "instruction 'cp.async.bulk{.tensor}'"
+        text = f"'.multicast::cluster' modifier on {where} {there} as this feature {_SLOWER}"
+        out.append(("warning", f"Advisory: {text}"))
     return out

@@ -118,6 +118,7 @@ _TWICE: Final = (
 
 _ONE_ORDER: Final = frozenset(("relaxed", "acquire", "release", "acq_rel", "sc", "weak", "volatile"))
 TWO_OPERATIONS: Final = "Multiple instruction post-operation flags set"
+TWO_SHAPES: Final = "Multiple matrix shape modifiers specified"
 #: What is asked whether it has two operations only after its gates.
 LATE_OPERATIONS: Final = ("cp.reduce.", "multimem.", "red.async", "redux", "tcgen05.")
 
@@ -134,13 +135,17 @@ def duplicate(name: str, mods: list[str]) -> list[str]:
     if sum(m in SPACES for m in mods) > 2:
         out.append("Multiple state spaces specified")
     if sum(_SHAPE.fullmatch(m) is not None for m in mods) > 1:
-        out.append("Multiple matrix shape modifiers specified")
+        out.append(TWO_SHAPES)
     if sum(m in ("sp", "sp::ordered_metadata") for m in mods) > 1:
         out.append("Multiple sparsity modifiers specified")
     if any(mods.count(m) > 1 for m in DIMENSIONS) or sum(m in _PLAIN for m in mods) > 1:
         out.append("Multiple dimension modifiers specified")
     elif sum(m in DIMENSIONS for m in mods) > 1:
         out.append("Multiple texture modifiers specified")
+    if "satfinite" in mods and "sat" in mods:
+        out.append("Modifier '.satfinite' cannot be combined with modifier '.sat'")
+    if name in ("vote", "match") and sum(m in ("all", "any", "uni", "ballot") for m in mods) > 1:
+        out.append("Multiple vote modifiers specified")
     if "relu" in mods and "sat" in mods:
         out.append("Modifier '.relu' cannot be combined with modifier '.sat'")
     if mods.count("ftz") > 1:
@@ -155,12 +160,13 @@ def duplicate(name: str, mods: list[str]) -> list[str]:
     for m in ("nc", "noftz"):
         if mods.count(m) > 1:
             out.append(f"Duplicate .{m} modifier")
-    alone = "popc" in mods or name.startswith(LATE_OPERATIONS)
+    video = name[0] == "v" and name[-1] in "24" and "and" in mods  # which it refuses by itself
+    alone = ("popc" in mods and not name.startswith("bar")) or name.startswith(LATE_OPERATIONS) or video
     return [t for t in out if not (t == TWO_OPERATIONS and alone)]
 
 
 #: What takes `.sat` with some integers.
-_SATURATED: Final = frozenset(("add", "sub", "mad.hi", "madc.hi"))
+_SATURATED: Final = frozenset(("add", "sub", "addc", "subc", "mad.hi", "madc.hi", "mad24.hi"))
 
 
 def illegal(mod: str, name: str, spaced: bool, types: tuple[str, ...] = ()) -> str:
@@ -170,7 +176,7 @@ def illegal(mod: str, name: str, spaced: bool, types: tuple[str, ...] = ()) -> s
     if mod in ROUNDINGS:
         return f"Illegal rounding modifier for instruction '{name}'"
     if mod in SPACES:
-        if spaced:
+        if spaced or name == "membar.proxy":
             return f"State space incorrect for instruction '{name}'"
         return f"No state space qualifier expected for instruction '{name}'"
     if mod in VECTORS and name.startswith("wmma."):
@@ -197,6 +203,7 @@ _MISSING: Final[dict[str, str]] = {
     "sync": ".sync modifier required",
     "aligned": ".aligned modifier required",
     "row": "layout modifier required",
+    "col": "layout modifier required",
     "kind::f16": ".kind modifier required",
     "alias": ".proxykind modifier required",
     "async": ".proxykind modifier required",
@@ -237,6 +244,8 @@ def missing(values: tuple[str, ...], name: str, types: tuple[str, ...]) -> str:
         return _MISSING_OF[name, first] + tail
     if name.startswith("tensormap") and first in ("tile", "release", "tensormap::generic"):
         return f".{first} modifier required{tail}"
+    if is_shape(first):
+        return f"Shape modifier required{tail}"
     if name == "vote" and first != "sync":
         return ".mode modifier required" + tail
     if first == "approx" and len(values) > 1:
@@ -298,8 +307,15 @@ def spoken(name: str) -> str:
     return "clusterlaunchcontrol.query_cancel" if name.startswith("clusterlaunchcontrol.query_cancel.") else name
 
 
+def is_shape(mod: str) -> bool:
+    """True of a matrix shape, or of one of tensor memory."""
+    return _SHAPE.fullmatch(mod) is not None
+
+
 def conditional(name: str, mods: tuple[str, ...]) -> str:
     """An operand is there that a modifier must call for, or the modifier without its operand."""
+    if name in ("setp", "set") and any(m[:4] == "bf16" for m in mods):
+        return f"Arguments mismatch for instruction '{name}'"
     if name in ("setp", "set", "lop3") and not any(m in ("and", "or", "xor") for m in mods):
         return f"Boolean operation is required for instruction '{name}'"
     return f"Arguments mismatch for instruction '{name}'"
@@ -348,6 +364,23 @@ def feature(name: str, mods: tuple[str, ...]) -> str:
         return "f16 arithemetic and compare instructions"
     return name.split("::")[0]
 
+
+#: The fields that `tensormap.replace` writes.
+MAP_FIELDS: Final = frozenset(
+    (
+        "global_address",
+        "rank",
+        "box_dim",
+        "global_dim",
+        "global_stride",
+        "element_stride",
+        "elemtype",
+        "interleave_layout",
+        "swizzle_mode",
+        "swizzle_atomicity",
+        "fill_mode",
+    )
+)
 
 # Words that ptxas reads and forgets on any instruction that has no use for them (measured on 24 instructions).
 IGNORED: Final = frozenset(

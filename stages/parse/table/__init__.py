@@ -15,7 +15,8 @@ The files of this package hold rows as text, one per line, in five or six column
   `stages.parse.match`). `V` after the role: a vector if a `.v` modifier is present; `v4` a vector of four, `v` of any
   length. Type: a digit is the place in the type tuple (1 if absent), `:W` twice as wide as type 1, `:U` an unsigned
   32-bit count, `:A` an integer (an address), `:S` one of 32 or 64 bits, `:M` `:X` see `match.type_name`, `:name` that
-  type. `~`: wider registers are taken too. `?`: may be absent. `@mods`: present exactly if one of these modifiers is.
+  type. `~`: wider registers are taken too. `!`: an address, vector or float mismatches. `?`: may be absent. `@mods`:
+  present exactly if one of these modifiers is.
 * gates: `v7.0` minimum PTX version, `t80` minimum target, `b1.4` and `u20` the version and target that the form must be
   below, `on=90a+100f` the only targets (a: that one, f: its family from that number on, g: that number and all
   greater); after `;` the same for a modifier: `relu v8.0 t90`.
@@ -80,6 +81,7 @@ class OperandSpec(NamedTuple):
     optional: bool
     when: tuple[str, ...]
     pair: bool
+    plain: bool = False  # a register of the type (or an integer where values are read): all else is a mismatch
 
 
 class Row(NamedTuple):
@@ -100,7 +102,7 @@ _MODULES = (arith, async_copy, control, convert, logic, matrix, memory, tensor5,
 _FAMILIES = {**matrix.FAMILIES, **tensor5.FAMILIES}
 _OPERAND = re.compile(
     r"(dtex|dsel|dmask|dpp|dp|d_|dpack|d|spack|sel|nsel|msel|s|x|i|mt|mq|ms|ta|m|l|tx|toff|tcmp|tgrad|t|ps|k|o)"
-    r"(V|v\d*)?(\d)?(~)?(?::(\w+))?(\|p)?(\?)?(?:@(.+))?"
+    r"(V|v\d*)?(\d)?(~)?(!)?(?::(\w+))?(\|p)?(\?)?(?:@(.+))?"
 )
 
 
@@ -220,7 +222,7 @@ def _operand(text: str) -> OperandSpec:
     m = _OPERAND.fullmatch(text)
     if m is None:
         raise ValueError(f"bad operand '{text}' in the PTX table")
-    role, vector, place, relaxed, type_, pair, optional, when = m.groups()
+    role, vector, place, relaxed, plain, type_, pair, optional, when = m.groups()
     width = 0
     if vector == "V":
         width = -1
@@ -230,7 +232,7 @@ def _operand(text: str) -> OperandSpec:
         width = int(vector[1:])
     return OperandSpec(
         role, type_ or place or "1", width, relaxed is not None, optional is not None,
-        tuple(when.split("/")) if when else (), pair is not None,
+        tuple(when.split("/")) if when else (), pair is not None, plain is not None,
     )  # fmt: skip
 
 

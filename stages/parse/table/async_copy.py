@@ -31,23 +31,23 @@ cp.async.bulk.wait_group | - | read? | i | v8.0 t90
 cp.async.bulk.wait_group | - | sync_restrict::proxy::async | i | v9.5 t90
 cp.async.bulk.prefetch | - | L2 global L2::cache_hint? | m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16p
 cp.async.bulk.tensor | - | $dim $scope? shared::cluster global tile? mbarrier::complete_tx::bytes multicast::cluster? \
-cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.0 t90 | \
+cta_group::1/cta_group::2? L2::cache_hint? | m~, mt~, m~, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.0 t90 | \
 tensor
 cp.async.bulk.tensor | - | $dim $scope? shared::cluster global im2col/im2col::w/im2col::w::128 \
 mbarrier::complete_tx::bytes multicast::cluster? cta_group::1/cta_group::2? L2::cache_hint? | \
-m, mt, m, sv:b16, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.0 t90 | tensor
+m~, mt~, m~, sv:b16, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.0 t90 | tensor
 cp.async.bulk.tensor | - | $dim $scope? shared::cluster global tile::gather4 mbarrier::complete_tx::bytes \
 multicast::cluster? cta_group::1/cta_group::2? L2::cache_hint? | \
-m, mt, m, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.6 on=100f+110f | tensor
+m~, mt~, m~, s:u16@multicast::cluster, s:u64@L2::cache_hint | v8.6 on=100f+110f | tensor
 cp.async.bulk.tensor | - | $dim $scope? shared::cta global tile? mbarrier::complete_tx::bytes \
-cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, s:u64@L2::cache_hint | v8.6 t90 | tensor
+cta_group::1/cta_group::2? L2::cache_hint? | m~, mt~, m~, s:u64@L2::cache_hint | v8.6 t90 | tensor
 cp.async.bulk.tensor | - | $dim $scope? shared::cta global im2col/im2col::w/im2col::w::128 \
-mbarrier::complete_tx::bytes cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, sv:b16, s:u64@L2::cache_hint | \
+mbarrier::complete_tx::bytes cta_group::1/cta_group::2? L2::cache_hint? | m~, mt~, m~, sv:b16, s:u64@L2::cache_hint | \
 v8.6 t90 | tensor
 cp.async.bulk.tensor | - | $dim $scope? shared::cta global tile::gather4 mbarrier::complete_tx::bytes \
-cta_group::1/cta_group::2? L2::cache_hint? | m, mt, m, s:u64@L2::cache_hint | v8.6 t100 | tensor
+cta_group::1/cta_group::2? L2::cache_hint? | m~, mt~, m~, s:u64@L2::cache_hint | v8.6 t100 | tensor
 cp.async.bulk.tensor | - | $dim $scope? global shared::cta tile/im2col_no_offs/tile::scatter4? bulk_group \
-L2::cache_hint? | mt, m, s:u64@L2::cache_hint | v8.0 t90 | tensor
+L2::cache_hint? | mt~, m~, s:u64@L2::cache_hint | v8.0 t90 | tensor
 cp.async.bulk.prefetch.tensor | - | $dim L2 global tile/tile::gather4? L2::cache_hint? | mt, s:u64@L2::cache_hint | \
 v8.0 t90 | tensor
 cp.async.bulk.prefetch.tensor | - | $dim L2 global im2col/im2col::w/im2col::w::128 L2::cache_hint? | \
@@ -75,24 +75,24 @@ m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
 cp.reduce.async.bulk | b32,b64 | global shared::cta bulk_group L2::cache_hint? and/or/xor | \
 m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
 cp.reduce.async.bulk.tensor | - | $dim $scope? global shared::cta add/min/max/inc/dec/and/or/xor tile/im2col_no_offs? \
-bulk_group L2::cache_hint? | mt, m, s:u64@L2::cache_hint | v8.0 t90 | tensor
+bulk_group L2::cache_hint? | mt~, m~, s:u64@L2::cache_hint | v8.0 t90 | tensor
 mbarrier.init | b64 | layout::v0/layout::v1? shared/shared::cta? | m, s:u32 | v7.0 t80
 mbarrier.check_layout | b64 | layout::v0/layout::v1 shared/shared::cta? | dp, m | v9.3 t90
 mbarrier.inval | b64 | shared/shared::cta? | m | v7.0 t80
 mbarrier.expect_tx | b64 | relaxed? cta/cluster? shared/shared::cta/shared::cluster? | m, s:u32 | v8.0 t90
 mbarrier.complete_tx | b64 | relaxed? cta/cluster? shared/shared::cta/shared::cluster? | m, s:u32 | v8.0 t90
-mbarrier.arrive | b64 | release/relaxed? cta/cluster? shared/shared::cta? | d_, m | v7.0 t80
-mbarrier.arrive | b64 | release/relaxed? cta/cluster? shared/shared::cta? | d_, m, s:u32 | v7.8 t90
+mbarrier.arrive | b64 | release/relaxed? cta/cluster? shared/shared::cta? | d_!, m | v7.0 t80
+mbarrier.arrive | b64 | release/relaxed? cta/cluster? shared/shared::cta? | d_!, m, s:u32 | v7.8 t90
 mbarrier.arrive | b64 | release/relaxed? cta/cluster? shared::cluster | k, m, s:u32? | v8.0 t90
-mbarrier.arrive.expect_tx | b64 | release/relaxed? cta/cluster? shared/shared::cta? | d_, m, s:u32 | v8.0 t90
+mbarrier.arrive.expect_tx | b64 | release/relaxed? cta/cluster? shared/shared::cta? | d_!, m, s:u32 | v8.0 t90
 mbarrier.arrive.expect_tx | b64 | release/relaxed? cta/cluster? shared::cluster | k, m, s:u32 | v8.0 t90
-mbarrier.arrive | b64 | release? cta? noComplete shared/shared::cta? | d, m, s:u32 | v7.0 t80
-mbarrier.arrive_drop | b64 | release/relaxed? cta/cluster? shared/shared::cta? | d_, m | v7.0 t80
-mbarrier.arrive_drop | b64 | release/relaxed? cta/cluster? shared/shared::cta? | d_, m, s:u32 | v7.8 t90
+mbarrier.arrive | b64 | release? cta? noComplete shared/shared::cta? | d!, m, s:u32 | v7.0 t80
+mbarrier.arrive_drop | b64 | release/relaxed? cta/cluster? shared/shared::cta? | d_!, m | v7.0 t80
+mbarrier.arrive_drop | b64 | release/relaxed? cta/cluster? shared/shared::cta? | d_!, m, s:u32 | v7.8 t90
 mbarrier.arrive_drop | b64 | release/relaxed? cta/cluster? shared::cluster | k, m, s:u32? | v8.0 t90
-mbarrier.arrive_drop.expect_tx | b64 | release/relaxed? cta/cluster? shared/shared::cta? | d_, m, s:u32 | v8.0 t90
+mbarrier.arrive_drop.expect_tx | b64 | release/relaxed? cta/cluster? shared/shared::cta? | d_!, m, s:u32 | v8.0 t90
 mbarrier.arrive_drop.expect_tx | b64 | release/relaxed? cta/cluster? shared::cluster | k, m, s:u32 | v8.0 t90
-mbarrier.arrive_drop | b64 | release? cta? noComplete shared/shared::cta? | d, m, s:u32 | v7.0 t80
+mbarrier.arrive_drop | b64 | release? cta? noComplete shared/shared::cta? | d!, m, s:u32 | v7.0 t80
 mbarrier.test_wait | b64 | phase_type::primary? acquire/relaxed? cta/cluster? shared/shared::cta? | dp, m, s:u64 | \
 v7.0 t80
 mbarrier.test_wait.parity | b64 | phase_type::primary/phase_type::conditional? acquire/relaxed? cta/cluster? \

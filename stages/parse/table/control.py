@@ -43,17 +43,17 @@ vote | b32 | sync ballot | d, ps, s:U | v6.0 t30
 match | b32,b64 | any sync | d:u32, s, s:U | v6.0 t70
 match | b32,b64 | all sync | d:u32|p, s, s:U | v6.0 t70
 activemask | b32 | | d | v6.2 t30
-redux | u32,s32 | sync add/min/max | d, s, s:U | v7.0 t80
-redux | b32 | sync and/or/xor | d, s, s:U | v7.0 t80
-redux | f32 | sync min/max abs? NaN? | d, s, s:U | v8.6 on=100f
-shfl | b32 | up/down/bfly/idx | d|p, s, s:b32, s:b32 | v3.0 t30
-shfl | b32 | sync up/down/bfly/idx | d|p, s, s:b32, s:b32, s:u32 | v6.0 t30
+redux | u32,s32 | sync add/min/max | d!, s!, s!:U | v7.0 t80
+redux | b32 | sync and/or/xor | d!, s!, s!:U | v7.0 t80
+redux | f32 | sync min/max abs? NaN? | d!, s!, s!:U | v8.6 on=100f
+shfl | b32 | up/down/bfly/idx | d|p, s, s, s | v3.0 t30
+shfl | b32 | sync up/down/bfly/idx | d|p, s, s, s, s:u32 | v6.0 t30
 elect | - | sync | d:u32|p, s:u32 | v8.0 t90
 clusterlaunchcontrol.try_cancel.async | b128 | shared::cta? mbarrier::complete_tx::bytes multicast::cluster::all? | \
 m, m | v8.6 t100
 clusterlaunchcontrol.query_cancel.is_canceled | pred.b128 | | dp, s2 | v8.6 t100
 clusterlaunchcontrol.query_cancel.get_first_ctaid | b32.b128 | v4 | dv4, s2 | v8.6 t100
-clusterlaunchcontrol.query_cancel.get_first_ctaid::x | b32.b128 | | d:b32, s:b128 | v8.6 t100
-clusterlaunchcontrol.query_cancel.get_first_ctaid::y | b32.b128 | | d:b32, s:b128 | v8.6 t100
-clusterlaunchcontrol.query_cancel.get_first_ctaid::z | b32.b128 | | d:b32, s:b128 | v8.6 t100
+clusterlaunchcontrol.query_cancel.get_first_ctaid::x | b32.b128 | | d, s2 | v8.6 t100
+clusterlaunchcontrol.query_cancel.get_first_ctaid::y | b32.b128 | | d, s2 | v8.6 t100
+clusterlaunchcontrol.query_cancel.get_first_ctaid::z | b32.b128 | | d, s2 | v8.6 t100
 """

@@ -290,7 +290,7 @@ mma | m8n8k4 f64 | F:.m8n8k4 with double types | v7.0 t80
 mma | m16n8k4/m16n8k8/m16n8k16 f64 | F:.{mod} with double types | v7.8 t90
 mma | m8n8k16/m8n8k32 | F:.{mod} | v6.5 t75
 mma | m8n8k128 | F:.m8n8k128 | v7.0 t75
-mma | sp/sp::ordered_metadata !kind::* !block_scale | F:Sparse MMA | v7.1 t80
+mma | sp/sp::ordered_metadata !kind::* !block_scale !e4m3 !e5m2 | F:Sparse MMA | v7.1 t80
 mma | m16n8k8 f16 | F:.m16n8k8 | v6.5 t75
 mma | and | M:.and' on 'mma | v7.1 t80
 mma | m16n8k4/m16n8k16/m16n8k32/m16n8k64/m16n8k128/m16n8k256 !f64 !kind::* !e4m3 !e5m2 | F:.{mod} | v7.0 t80

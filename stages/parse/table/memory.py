@@ -36,7 +36,7 @@ createpolicy.fractional | b64 | L2::evict_last/L2::evict_normal/L2::evict_first/
 d:u64, s:f32? | v7.4 t80 | fraction
 createpolicy.range | b64 | global? L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged $l2second? | \
 d:u64, m, s:u32, s:u32 | v7.4 t80
-createpolicy.cvt | b64 | L2 | d:u64, s:b64 | v7.4 t80
+createpolicy.cvt | b64 | L2 | d:u64, s!:b64 | v7.4 t80
 atom | u32 | $sem? $scope? $rspace? inc/dec/min/max/add L2::cache_hint? | d_, m, s, s:u64@L2::cache_hint |
 atom | s32,u64,s64 | $sem? $scope? $rspace? min/max/add L2::cache_hint? | d_, m, s, s:u64@L2::cache_hint |
 atom | f32 | $sem? $scope? $rspace? add noftz L2::cache_hint? | d_, m, s, s:u64@L2::cache_hint | v9.4 t90

@@ -26,7 +26,7 @@ vmad | u32,s32.u32,s32.u32,s32 | T po? sat? shr7/shr15? | d, nsel, nsel, nsel | 
 vset | u32,s32.u32,s32 | T eq/ne/lt/le/gt/ge | d:u32, sel, sel | v2.0 t20 | selectors
 vset | u32,s32.u32,s32 | T eq/ne/lt/le/gt/ge add/min/max? | d:u32, sel, sel, s:u32 | v2.0 t20 | selectors
 vset | u32,s32.u32,s32 | T eq/ne/lt/le/gt/ge | dsel, sel, sel, s:u32 | v2.0 t20 | selectors
-vset2 | u32,s32.u32,s32 | T eq/ne/lt/le/gt/ge add? | dmask, msel, msel, msel | v3.0 t30 | selectors
-vset4 | u32,s32.u32,s32 | T eq/ne/lt/le/gt/ge add? | dmask, msel, msel, msel | v3.0 t30 | selectors
+vset2 | u32,s32.u32,s32 | T eq/ne/lt/le/gt/ge add? | dmask!, msel, msel, msel! | v3.0 t30 | selectors
+vset4 | u32,s32.u32,s32 | T eq/ne/lt/le/gt/ge add? | dmask!, msel, msel, msel! | v3.0 t30 | selectors
 """
 )

@@ -1,0 +1,105 @@
+"""The first message about a wrong instruction is ptxas's: pairs of modifiers, vectors, addresses, gates."""
+
+from __future__ import annotations
+
+import pytest
+
+from stages.parse.sources import parse_text
+from tests.oracle import find
+from tests.parse.agreement import Messages, judge, oracle, ours
+from tests.parse.generate import kernel
+
+R8 = "{%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}"
+F8 = R8.replace("%r", "%f")
+R4, F4 = "{%r1, %r2, %r3, %r4}", "{%f1, %f2, %f3, %f4}"
+LINES = {
+    "sm_75": (
+        "wgmma.wait_group.aligned 0",
+        "tcgen05.wait::ld.sync",
+        "tcgen05.mma.ws.cta_group::1.kind::f16 [%r1], %ud9, %ud17, [%r25], %u33, %p2",
+        "tcgen05.shift.cta_group::1.down [gm]",
+        "tcgen05.st.m8n8k4.sync.16x64b.x1.b32 [%r1], {%r1}",
+        f"mma.sync.aligned.row.m16n8k16.f32.f16.f16.f32 {F4}, {R4}, {{%r1, %r2}}, {F4}",
+        f"mma.sp.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {R4}, {{%r1, %r2}}, {{%r1, %r2}}, {R4}, %r33, [gm]",
+        "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [sm], 5, [sm]",
+        "multimem.st.e5m2x2 [%rd1], {%h9, %h10}",
+        "st.mmio.relaxed.v8.u64 [%rd1], {%ud1, %ud2, %ud3, %ud4, %ud5, %ud6, %ud7, %ud8}",
+    ),
+    "sm_100a": (
+        "lop3.b32",
+        "and.b32 %r1, %r2, {%r4, %r5}",
+        "and.b64 %rd1, %rd2, {%r4, %r5}",
+        "st.b64 [%rd1], {%r4, %r5}",
+        "red.and.b64 [%rd4], {%r4, %r5}",
+        "fns.b32 %r1, %r9, {%r4, %r5}, %r25",
+        "shfl.sync.up.b32 %r1, %r4, gm, %r4, %r5",
+        "cvt.pack.sat.u16.s32 %u1, [gm], %u17",
+        "redux.sync.and.b32 %r1, %f4, %r17",
+        "mbarrier.arrive.b64 %fd4, [%rd9], %u17",
+        "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 5, [sm]",
+        "vadd2.s32.s32.s32 {%r4, %r5}, %r9, %r17, %r25",
+        "vset4.s32.s32.eq %r1, %r9, %r17, gm",
+        "vadd2.s32.s32.s32.min %r1, %r9, %r17, %r25",
+        f"wmma.mma.sync.aligned.row.row.m16n16k16.f16.f32 %r4, {R8}, {R8}, {F8}",
+        f"wmma.mma.and.sync.aligned.row.row.m16n16k16.f16.f16 {R4}, {R8}, {R8}, {R4}",
+        "wmma.load.b.sync.aligned.row.m32n8k16.shared::cta.u8 %s4, [sm]",
+        f"mma.sync.aligned.m16n8k16.f32.f16.f16.f32 {F4}, {R4}, {{%r1, %r2}}, {F4}",
+        "ldmatrix.sync.aligned.m8n8.x2.b16 %r4, [%rd9]",
+        "ldmatrix.sync.aligned.m16n16.x1.shared.b8 {%r1, %r2}, [sm]",
+        "tcgen05.ld.sync.16x64b.x4.b32 {%r1, %r2, %r3, %r4}, [%r9], 7",
+        "tcgen05.ld.sync.x1.b32 {%r1}, [%r9]",
+        "tcgen05.cp.cta_group::1.64x128b [%r1], %ud9",
+        "tcgen05.cp.cta_group::1.128x256b.b8x16 [%r1], %ud9",
+        "tcgen05.mma.cta_group::1.kind::mxf8f6f4.scale_vec::1X [%r1], %ud9, %ud17, %u25, [%r33], [%r41], %p2",
+        "tcgen05.mma.cta_group::1.block_scale [%r1], %ud9, %ud17, %u25, [%r33], [%r41], %p2",
+        "atom.relaxed.and.b32 %r1, [%rd9], %r17, 7",
+        "atom.add.bf16 %h1, [%rd1], %h2",
+        "ld.mmio.b16 %h1, [%rd9]",
+        "ld.nc.b32 %r1, [%rd9]",
+        "ld.cta.const.b16 %h1, [cm]",
+        "ld.acquire.gpu.ca.b32 %r1, [%rd1]",
+        "red.async.add.u32 [%rd1], %u9",
+        "red.async.mmio.release.add.u32 [%rd1], %u9",
+        "fence.mbarrier_init.cluster",
+        "fence.proxy.async::generic.acquire",
+        "fence.proxy.tensormap::generic.cta [%rd1], 128",
+        "multimem.ld_reduce.min.bf16 %h1, [%rd9]",
+        "max.abs.bf16 %h1, %h9, %h17",
+        "max.relu.u16 %h1, %h2, %h3",
+        "mad24.hi.sat.s32.satfinite %s1, %s9, %s17, %s25",
+        "div.approx.rn.f32 %f1, %f2, %f3",
+        "rcp.approx.f64 %fd1, %fd9",
+        "tex.level.a1d.f32.f32.global %f1, [tx, {%r1, %f2}], %f17",
+        "tex.level.a1d.f32.f32.x4 %f1, [tx, {%r1, %f2}], %f17",
+        "tex.a2d.2d.f16x2.f32 %r1, [tx, {%r1, %f2, %f3, %f4}]",
+        "cp.async.ca.global [sm], [gm], 4",
+        "cp.async.ca.shared::cta.global [sm], [gm], 4, 7",
+        "cp.async.bulk.tensor.1d.global.tile::gather4.mbarrier::complete_tx::bytes [sm], [%rd1, {%r1}], [sm]",
+        "redux.sync.add.add.s32 %s1, %s9, %r17",
+        "vote.uni.sync.all.pred %p1, %p2, %r17",
+        "tcgen05.alloc.shared.cta_group::1.sync.aligned.b32 [%rd1], %u9",
+    ),
+}
+
+
+def _first(messages: Messages) -> tuple[str, str] | tuple[()]:
+    return messages[0] if messages else ()
+
+
+@pytest.mark.parametrize("target", LINES)
+def test_first_message(target: str) -> None:
+    if find("ptxas") is None:
+        pytest.skip("ptxas is not installed")
+    lines = [f"{line};" for line in LINES[target]]
+    pairs = zip(lines, oracle(lines, "9.0", target), ours(lines, "9.0", target), strict=True)
+    assert not [(line, a, b) for line, a, b in pairs if _first(a) != _first(b)]
+
+
+def test_bare_addresses_of_a_tensor_copy() -> None:
+    """ptxas takes a register without brackets as the address of a tensor copy."""
+    line = "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes %r4, [%rd1, {%r1}], %r5;"
+
+    def run(text: str) -> list[tuple[int, str, str]]:
+        return [(d.line, d.severity, d.message) for d in parse_text(text, "k.ptx", "sm_100a")[2]]
+
+    assert judge([line], lambda part: kernel(part, "9.0", "sm_100a"), run) == [[]]
