@@ -299,8 +299,15 @@ def _vector_problem(spec: OperandSpec, vector: int, kind: str, index: int, name:
             return [("error", f"Vector expected for argument {index}")]
         if result and name == "ldu" and kind in ("i", "d", "f"):
             return [("error", f"Result register required for instruction '{name}'")]
-        if result:
+        if result and name not in ("atom", "red"):
             return [("error", "Result vector expected")]
+        if name in ("atom", "red"):
+            head = (
+                []
+                if kind[:2] != "s:"
+                else [("error", f"Special register argument not allowed for instruction '{name}'")]
+            )
+            return [*head, ("error", f"Vector expected for argument {index}")]
         if name == "multimem.st":
             return [("error", f"Vector of size {want} is expected for argument {index} of instruction '{name}'")]
         return [("error", f"Argument vector size mismatch for instruction '{name}'")]
@@ -350,6 +357,8 @@ def _bad_destination(spec: OperandSpec, type_: str, vector: int, kind: str, inde
         return [("error", f"Predicate output expected for instruction '{name}'")]
     if spec.role == "dtex" and kind[0] != "(":
         return [("error", "Result vector expected")]
+    if spec.role == "dtex" and vector and len(elements(kind)) != vector:
+        return [("error", f"Argument vector size mismatch for instruction '{name}'")]
     vector_problem = _vector_problem(spec, vector, kind, index, name, True) if spec.role != "dtex" else []
     if vector_problem:
         return vector_problem

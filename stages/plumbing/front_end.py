@@ -72,7 +72,8 @@ def parse_to_stream(
         options.setdefault("generate-line-info", LINES_UNASKED)
     if options.get("generate-line-info") and len(sources) == 1:
         result.module.text = sources[0][1].decode("latin-1")
-    header = Header("ptx", target, sources[0][0])
+    name = sources[0][0].encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")  # may be any bytes
+    header = Header("ptx", target, name)
     header.ptx_target = result.module.target
     header.ptx_version = "%d.%d" % result.module.version
     header.options = options

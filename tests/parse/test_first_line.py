@@ -71,6 +71,8 @@ LINES = {
         "rcp.approx.f64 %fd1, %fd9",
         "tex.level.a1d.f32.f32.global %f1, [tx, {%r1, %f2}], %f17",
         "tex.level.a1d.f32.f32.x4 %f1, [tx, {%r1, %f2}], %f17",
+        "tex.1d.v4.f32.s32 {%r4, %r5}, [tx, {%s1}]",
+        "red.relaxed.gpu.add.noftz.v4.bf16x2 [%rd1], %tid.x",
         "tex.a2d.2d.f16x2.f32 %r1, [tx, {%r1, %f2, %f3, %f4}]",
         "cp.async.ca.global [sm], [gm], 4",
         "cp.async.ca.shared::cta.global [sm], [gm], 4, 7",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import random
 import string
 import time
 
 import pytest
 
-from stages.parse import parse_sources, parse_text
+from stages.parse import parse_sources, parse_text, table
+from stages.plumbing.front_end import parse_to_stream
 from tests.parse import hostile
+from tests.parse.generate import modifier_lists, opcode_text, type_tuples
 from tests.parse.helpers import corpus, kernel
 
 
@@ -121,3 +124,18 @@ def test_ten_megabytes() -> None:
     module, units, _ = parse_text(text, "t.ptx", "sm_90")
     assert module is not None and len(units[0].functions[0].body) == 90_001
     assert time.process_time() - start < 20
+
+
+def test_a_file_name_may_be_any_bytes() -> None:
+    """The stream's header is UTF-8; a name on the command line need not be."""
+    out = io.BytesIO()
+    text = kernel("ret;")
+    assert parse_to_stream([("\udcff\udcfe.ptx", text.encode())], "sm_90", {}, out.write) == 0
+    assert b"\\xff\\xfe.ptx" in out.getvalue()
+
+
+def test_no_operands_at_all() -> None:
+    """Every instruction is refused in words, or taken, without operands: what the matcher knows of each, alone."""
+    for row in [table.rows(name)[0] for name in table.names()]:
+        line = f"{opcode_text(row, modifier_lists(row)[0], type_tuples(row)[0])};"
+        refuse_or_take(f".version 9.0\n.target sm_90a\n.entry k()\n{{\n{line}\nret;\n}}\n")
