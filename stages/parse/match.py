@@ -318,10 +318,15 @@ def _problems(
     problems = [] if opcode.op != "st" else operand_forms.written_parameters(kinds)
     older = relations.first(opcode.name, mods, t.types, gates.target)
     between = relations.between(opcode.name, mods, t.types, gates.target)
+    if opcode.name.startswith("mbarrier."):
+        between, worded = worded, between
+    related = relations.errors(opcode.name, mods, t.types, gates.target)
+    if opcode.op in ("tex", "tld4"):
+        older, related = related, []
     problems.extend([("error", text) for text in older + named + between + worded])
     if opcode.name == "cvta":
         problems.extend(operand_forms.converted(kinds, mods))
-    problems.extend([("error", text) for text in relations.errors(opcode.name, mods, t.types, gates.target)])
+    problems.extend([("error", text) for text in related])
     memory = operand_forms.Memory(opcode.name, mods)
     literals: list[tuple[int, str]] = []
     for index, (spec, kind) in enumerate(zip(specs, kinds, strict=True)):

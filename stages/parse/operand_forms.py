@@ -134,7 +134,7 @@ def _texture(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
 
 
 def _query(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
-    return textures.is_reference(kind)
+    return kind == "i" or textures.is_reference(kind)
 
 
 def _tensor(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
@@ -391,6 +391,8 @@ def _bad_selected(role: str, kind: str, index: int, name: str) -> list[Problem]:
 
 
 def _bad_texture(kind: str, index: int, name: str) -> list[Problem]:
+    if kind == "i":
+        return [("error", f"Address expected for argument {index} of instruction '{name}'")]
     want = "surfref" if name[0] == "s" else "texref"
     base = textures.split(kind)[0] if kind[:3] == "a2:" else kind
     if base == "a:v:samplerref" and name.startswith("txq"):

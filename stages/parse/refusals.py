@@ -14,6 +14,8 @@ _LATE_GATES: Final = frozenset(("atom", "mma", "red", "wgmma", "wmma"))
 _RELATED_FIRST: Final = frozenset(("tex", "tld4", "sured", "shfl", "vote"))
 #: Those of which it asks for `.aligned` before all else since 13.5, as it does of `tcgen05.wait` always.
 _ALIGNED: Final = ("tcgen05.ld", "tcgen05.st")
+#: Kinds of a state of an mbarrier.
+_STATES: Final = frozenset(("i", "r:b64", "r:s64", "r:u64"))
 #: What it refuses on `shfl` and `vote` before it asks for `.sync`.
 _BEFORE_SYNC: Final = frozenset(("aligned", "approx", "bulk_group", "ftz", "noftz", "sat", "uni"))
 #: Those whose gates it looks at before their operands.
@@ -93,14 +95,12 @@ def mismatch(opcode: Opcode, kinds: tuple[str, ...], fitting: list[Typed], gates
         return [("error", text) for text in (*out, f".sp modifier required for instruction '{name}'")]
     if fitting and opcode.op in ("min", "max") and (pair := absent.pair(name, t.rest, t.types)):
         return [("error", pair)]
-    if name.startswith("mbarrier.arrive") and "shared::cluster" in t.rest and kinds and kinds[0][:2] in ("i", "r:"):
+    if name.startswith("mbarrier.arrive") and "shared::cluster" in t.rest and kinds[:1] and kinds[0] in _STATES:
         named, worded = gates.refusals(t.row, (*t.rest, *t.types), t.types, kinds)
         sink = f"Sink '_' is expected as a destination operand for instruction '{name}' with '.shared::cluster'"
-        return [
-            ("error", text) for text in (*named, *relations.between(name, t.rest, t.types, gates.target), *worded, sink)
-        ]
+        return [("error", text) for text in (*named, *worded, sink)]
     tensor = fitting and opcode.op == "cp"
-    if tensor or name in _GATES_FIRST:
+    if tensor or name in _GATES_FIRST or (fitting and opcode.op == "tcgen05"):
         out = gates.refusals(t.row, (*t.rest, *t.types), t.types, kinds)[0]
     if tensor:
         out += relations.between(name, t.rest, t.types, gates.target)
@@ -152,7 +152,7 @@ def refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates:
         return _paired(pair, opcode, alien, bad, named, worded, first_of_all)
     if sum(m in rules.POST for m in first.rest) > 1 and name.startswith(rules.LATE_OPERATIONS):
         bad = [rules.TWO_OPERATIONS]
-    elif not alien and bad and bad[0].startswith((".sync", ".aligned", "Shape")) and opcode.op in ("wgmma", "tcgen05"):
+    elif not alien and bad and bad[0].startswith((".sync", ".aligned", "Shape")) and opcode.op == "wgmma":
         return bad + named + worded + related
     elif opcode.op in ("mma", "wgmma") and not alien:
         return [text for text in named if text.startswith("Instruction")] + bad + named + worded + related
@@ -164,6 +164,8 @@ def refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates:
         name.startswith("cp.") and (not alien or alien in rules.SPACES)
     ):
         return named + bad + scoped + between + worded + related
+    if (scoped or between) and name.startswith("mbarrier."):
+        return named + worded + scoped + between + bad + related
     if scoped or between:
         return named + scoped + between + bad + worded + related
     if name == "st.async" and related:
@@ -221,5 +223,5 @@ def _before_gates(opcode: Opcode, alien: str) -> bool:
     if alien in rules.EARLY_ILLEGAL or alien in rules.DIMENSIONS or alien in rules.POST:
         return True
     late = alien in rules.LATE_ILLEGAL and not (opcode.op == "atom" and alien in rules.VECTORS)
-    late = late or (opcode.op == "wgmma" and alien in ("row", "col"))
+    late = late or (opcode.op == "wgmma" and alien in ("row", "col", "abs"))
     return opcode.op in _LATE_GATES and opcode.name != "red.async" and not late
