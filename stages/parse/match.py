@@ -321,7 +321,7 @@ def _problems(
     if opcode.name.startswith("mbarrier."):
         between, worded = worded, between
     related = relations.errors(opcode.name, mods, t.types, gates.target)
-    if opcode.op in ("tex", "tld4"):
+    if "2dms" in mods or "a2dms" in mods:
         older, related = related, []
     problems.extend([("error", text) for text in older + named + between + worded])
     if opcode.name == "cvta":
