@@ -21,7 +21,7 @@ LINES_UNASKED = 2  # the value of generate-line-info if no option asks for it
 #: Option that turns an advisory off -> how the advisory begins.
 ADVICE: Final = {
     "suppress-async-bulk-multicast-advisory-warning": "Advisory: '.multicast::cluster'",
-    "suppress-sparse-mma-advisory-info": "Advisory: '.sp::ordered_metadata'",
+    "suppress-sparse-mma-advisory-info": "Advisory: Modifier '.sp::ordered_metadata'",
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stages.parse.sources import parse_text
+from stages.plumbing.front_end import parse_to_stream
 from tests.oracle import find
 from tests.parse.agreement import Messages, judge, oracle, ours
 from tests.parse.generate import kernel
@@ -105,3 +106,25 @@ def test_bare_addresses_of_a_tensor_copy() -> None:
         return [(d.line, d.severity, d.message) for d in parse_text(text, "k.ptx", "sm_100a")[2]]
 
     assert judge([line], lambda part: kernel(part, "9.0", "sm_100a"), run) == [[]]
+
+
+@pytest.mark.parametrize(
+    ("option", "line"),
+    [
+        (
+            "suppress-sparse-mma-advisory-info",
+            f"mma.sp.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {R4}, {{%r1, %r2}}, {{%r1, %r2}}, {R4}, %r33, 0;",
+        ),
+        (
+            "suppress-async-bulk-multicast-advisory-warning",
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+            "[sm], [gm], %r5, [sm], %uh25;",
+        ),
+    ],
+)
+def test_advice_can_be_switched_off(option: str, line: str) -> None:
+    text = kernel([line], "9.0", "sm_90")[0].encode()
+    for options in ({}, {option: 1}):
+        said: list[str] = []
+        assert parse_to_stream([("k.ptx", text)], "sm_90", dict(options), lambda data: None, say=said.append) == 0
+        assert ("Advisory" in "".join(said)) is not bool(options)
