@@ -9,6 +9,7 @@ from stages.optimize.late.list_schedule import schedule_blocks
 from stages.optimize.late.rematerialize import rematerialize
 from stages.optimize.late.return_register import lower_return_register
 from stages.optimize.late.sink import sink_values
+from stages.optimize.late.uniform_datapath import use_uniform_datapath
 from stages.optimize.late.uniform_promotion import promote_to_uniform
 from stages.optimize.late.used_bytes import mark_used_bytes
 from stages.optimize.loops.licm import hoist_invariants
@@ -49,6 +50,7 @@ _TABLE: tuple[FunctionPass | UnitPass, ...] = (
     FunctionPass("licm", hoist_invariants, min_opt=2),
     FunctionPass("unroll", unroll_loops, min_opt=2),
     FunctionPass("load-vectorize", vectorize_loads, keeps=FLOW),
+    FunctionPass("uniform-datapath", use_uniform_datapath, keeps=FLOW),
     UnitPass("uniform-promotion", promote_to_uniform, keeps=FLOW),
     FunctionPass("pointer-sharing", share_pointers, keeps=FLOW, min_opt=2),
     FunctionPass("sink", sink_values, keeps=FLOW),
@@ -81,6 +83,7 @@ _ORDER: tuple[Order, ...] = (
     Order("unroll", "load-vectorize", "neighbouring words are loaded in different iterations"),
     Order("unroll", "pointer-sharing", "register pressure grows with unrolled iterations"),
     Order("pointer-sharing", "rematerialize", "shared pointers are made again from words that it leaves"),
+    Order("uniform-datapath", "uniform-promotion", "words of constants that R2UR alone reads are left then"),
     Order("uniform-promotion", "pointer-sharing", "live values are counted without words in uniform registers"),
     Order("uniform-promotion", "sink", "words in uniform registers need no place near their readers"),
     Order("sink", "rematerialize", "what moves costs nothing, what is made again costs instructions"),

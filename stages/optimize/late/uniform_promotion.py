@@ -15,7 +15,7 @@ from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.features import has
 from ir_format.flow import build_cfg, loop_depths, post_dominators, read_regs
-from ir_format.model import ZERO, Const, Function, Inst, Name, Operand, Reg, Unit, VReg
+from ir_format.model import PT, ZERO, Const, Function, Inst, Name, Operand, Reg, Unit, VReg
 from ir_format.target import target as find_target
 from stages.analysis.divergence import may_diverge, sides
 from stages.optimize.late.places import Place, insert, made_once, readers
@@ -193,6 +193,10 @@ class _Sharer:
         srcs[n] = o._replace(file="UR")
         if inst.op == "COPY":
             return None if o.flags or o.mod else _with(inst, inst.mods, tuple(srcs))
+        if inst.op == "R2UR":
+            d = inst.dsts[-1]
+            fits = not inst.mods and not o.flags and inst.guard is None and all(x == PT for x in inst.dsts[:-1])
+            return Inst("COPY", (), (d,), tuple(srcs), None, inst.line, inst.loc) if fits else None
         if inst.op == "PCOPY":
             return None
         ways: list[tuple[tuple[str, ...], list[Operand]]] = [(inst.mods, srcs)]
@@ -239,7 +243,7 @@ class _Sharer:
                 op = "S2UR" if made.op == "S2R" else self.load
                 dsts, srcs = self.target.complete(op, made.mods, (d,), made.srcs)
                 self.before.setdefault(where, []).append(Inst(op, made.mods, dsts, srcs, None, made.line, made.loc))
-            inst.mods = new.mods
+            inst.op, inst.mods, inst.dsts = new.op, new.mods, new.dsts
             inst.srcs = tuple(
                 o._replace(num=fresh) if type(o) is Reg and o.file == "UR" and o.num == num else o for o in new.srcs
             )
