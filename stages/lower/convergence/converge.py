@@ -26,7 +26,7 @@ from stages.analysis.abi import callee
 from stages.lower.convergence.divergence import Divergence, Flow, Groups
 from stages.lower.convergence.regions import Region, Regions
 from stages.lower.convergence.shared_values import GroupDivergence
-from stages.lower.convergence.turns import has_turns, shorten_turns
+from stages.lower.convergence.turns import choose_constants, has_turns, shorten_turns
 from stages.lower.convergence.waits import find_waits
 
 # instructions that groups of threads may run apart where the other ways would need BREAKs to meet before them (what
@@ -44,6 +44,8 @@ def insert_convergence(fn: Function, sm: int, exact: frozenset[str] = frozenset(
     (:func:`stages.analysis.abi.without_saves`)."""
     _end_apart(fn)
     grouped = has_turns(fn, sm)
+    if grouped:
+        choose_constants(fn)
     flow = Flow(fn)
     found = Regions(flow)
     state = GroupDivergence(fn, flow, found) if grouped else Divergence(fn, flow, found)

@@ -97,9 +97,10 @@ class SharedValues:
                     continue
                 for d in defs:
                     self._made.setdefault(d, set()).add(self._label[x])
+                defs = [d for d in defs if fn.vregs[d].file in ("R", "P")]  # the others are the warp's
                 if varies(inst):
                     work += defs
-                else:
+                elif defs:
                     reads.append((x, inst, defs))
         for x, inst, defs in reads:
             if agrees(inst):

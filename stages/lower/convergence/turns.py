@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from ir_format import isa
 from ir_format.diag import CompileError
-from ir_format.flow import is_guarded, jump_targets, read_regs, written_regs
+from ir_format.flow import build_cfg, is_guarded, jump_targets, read_regs, written_regs
 from ir_format.isa import facts
-from ir_format.model import INV, PT, URZ, ZERO, Block, Function, Inst, Label, Mem, Reg
+from ir_format.model import INV, PT, RZ, URZ, ZERO, Block, Function, Imm, Inst, Label, Mem, Reg
 from stages.lower.convergence.divergence import Flow
 from stages.lower.convergence.shared_values import SharedValues
 
@@ -57,6 +57,77 @@ def _uniform_effect(i: Inst, sm: int) -> bool:
 
 def _reads_uniform(i: Inst) -> bool:
     return any(r.file == "UR" for r in read_regs(i))
+
+
+def choose_constants(fn: Function) -> None:
+    """A constant, and under a guard another one over it, are a choice: inline assembly hands an elected thread on as a
+    word."""
+    reaching: _Reaching | None = None
+    for pos, b in enumerate(fn.blocks):
+        written: set[int] = set()
+        known: dict[int, Imm] = {}  # register -> the constant in it
+        unread: dict[int, Inst] = {}  # register -> the COPY that put it there, as long as nothing has read it
+        gone: set[int] = set()
+        for i in b.insts:
+            d, value = i.dsts[0] if i.dsts else None, i.srcs[0] if i.srcs else None
+            if i.op == "COPY" and type(value) is Reg and value.file == "R" and not value.flags and value.width == 1:
+                if value.num in written:
+                    value = known.get(value.num)
+                elif any(later.op == "COPY" and later.guard is not None for later in b.insts):
+                    reaching = reaching or _Reaching(fn)
+                    value = reaching.constant(value.num, pos)
+            constant = i.op == "COPY" and type(d) is Reg and d.width == 1 and type(value) is Imm
+            if constant and i.guard is not None and type(d) is Reg and type(value) is Imm:
+                before = unread.get(d.num)
+                if before is not None and known[d.num].value == 0:
+                    gone.add(id(before))
+                    i.op, i.srcs = "SEL", (RZ, value, i.guard._replace(flags=i.guard.flags ^ INV))
+                    i.guard = None
+            for r in read_regs(i):
+                unread.pop(r.num, None)
+            for r in written_regs(i):
+                unread.pop(r.num, None)
+                known.pop(r.num, None)
+                written.add(r.num)
+            if constant and i.op == "COPY" and i.guard is None and type(d) is Reg and type(value) is Imm:
+                if fn.vregs[d.num].width == 1:
+                    unread[d.num] = i
+                    known[d.num] = value
+        if gone:
+            b.insts = [i for i in b.insts if id(i) not in gone]
+
+
+class _Reaching:
+    """Constants that reach a block, whatever way leads there."""
+
+    def __init__(self, fn: Function) -> None:
+        self.fn = fn
+        self.cfg = build_cfg(fn)
+        self.last: list[dict[int, Inst]] = []  # per block: register -> its last writer
+        for b in fn.blocks:
+            self.last.append({r.num: i for i in b.insts for r in written_regs(i)})
+
+    def constant(self, num: int, block: int) -> Imm | None:
+        """The constant in a register at the start of a block."""
+        found: Imm | None = None
+        seen: set[int] = set()
+        work = [block]
+        while work:
+            preds = self.cfg.preds[work.pop()]
+            if not preds:
+                return None
+            for p in preds:
+                writer = self.last[p].get(num)
+                if writer is None:
+                    if p not in seen:
+                        seen.add(p)
+                        work.append(p)
+                    continue
+                value = writer.srcs[0] if writer.op == "COPY" and writer.guard is None else None
+                if type(value) is not Imm or self.fn.vregs[num].width != 1 or found not in (None, value):
+                    return None
+                found = value
+        return found
 
 
 def shorten_turns(fn: Function, sm: int, flow: Flow, shared: SharedValues) -> bool:
@@ -99,8 +170,8 @@ class _Turns:
                 return
             self.changed = True
             fork = self._fork(pos)
-            once = fork >= 0 and self._elected(self.fn.blocks[fork].insts[-1].guard)
-            if once and self._without_branch(fork, pos, ready, effect):
+            once = self._elected(pos)
+            if once and fork >= 0 and self._without_branch(fork, pos, ready, effect):
                 return
             if once:
                 b.insts = [*ready, effect]
@@ -170,29 +241,67 @@ class _Turns:
         behind = self.flow.cfg.index[jump_targets(last)[0]]
         return at if behind > pos and not any(blocks[k].insts for k in range(pos + 1, behind)) else -1
 
-    def _elected(self, skip: Reg | None) -> bool:
-        """Whether a branch under this guard leaves one thread at most."""
-        return skip is not None and self._one(skip._replace(flags=skip.flags ^ INV), 8)
+    def _elected(self, pos: int) -> bool:
+        """Whether a branch that a block lies behind leaves one thread of the warp at most."""
+        flow, at = self.flow, pos
+        while flow.rank[at] > 0:
+            up = flow.idom[at]
+            last = self.fn.blocks[up].insts[-1] if self.fn.blocks[up].insts else None
+            if last is not None and last.op == "BRA" and last.guard is not None and len(flow.cfg.succs[up]) == 2:
+                jump = flow.cfg.index[jump_targets(last)[0]]
+                ways = [s for s in flow.cfg.succs[up] if flow.dominates(s, pos) and len(flow.cfg.preds[s]) == 1]
+                for way in ways:
+                    taken = last.guard if way == jump else last.guard._replace(flags=last.guard.flags ^ INV)
+                    if self._one(taken, 8):
+                        return True
+            at = up
+        return False
 
     def _one(self, p: Reg, depth: int) -> bool:
         """Whether a predicate holds in one thread of the warp at most: it is that of an ELECT that the whole warp
-        executes, or one of two that must both hold is."""
+        executes, or can only hold where such a one does."""
         made = self.made.get(p.num)
-        if made is None or p.flags & INV or not depth or is_guarded(made):
+        if made is None or not depth or is_guarded(made):
             return False
+        inverse = bool(p.flags & INV)
+        first = type(made.dsts[0]) is Reg and made.dsts[0].num == p.num
         if made.op == "ELECT":
             gathered = bool(made.attrs and "warp" in made.attrs)
-            return made.dsts[0] == p and (gathered or all(map(self.shared.together, self.homes[p.num])))
-        if made.op in ("PCOPY", "COPY"):
-            return type(made.srcs[0]) is Reg and self._one(made.srcs[0], depth - 1)
-        if made.op == "PLOP3" and made.dsts[0] == p:
-            lut = getattr(made.srcs[3], "value", 0)
-            for k, bit in enumerate((4, 2, 1)):
-                source = made.srcs[k]
-                needs = all(v & bit for v in range(8) if lut >> v & 1)
-                if needs and type(source) is Reg and source.num != ZERO and self._one(source, depth - 1):
-                    return True
+            return first and not inverse and (gathered or all(map(self.shared.together, self.homes[p.num])))
+        if made.op == "PCOPY" or (made.op == "COPY" and made.srcs[0][0] == "P"):
+            source = made.srcs[0]
+            return type(source) is Reg and self._one(source._replace(flags=source.flags ^ p.flags & INV), depth - 1)
+        if made.op == "PLOP3" and first:
+            lut = getattr(made.srcs[3], "value", 0) & 0xFF
+            return self._needs(made, lut ^ 0xFF if inverse else lut, depth)
+        if made.op == "ISETP" and first and made.mods[0] in ("EQ", "NE"):
+            return self._chosen(made, (made.mods[0] == "EQ") == inverse, depth)
         return False
+
+    def _needs(self, made: Inst, lut: int, depth: int) -> bool:
+        """Whether one of three sources that a function of predicates asks for holds in one thread at most."""
+        for k, bit in enumerate((4, 2, 1)):
+            source = made.srcs[k]
+            if type(source) is not Reg or source.num == ZERO:
+                continue
+            cases = [v for v in range(8) if lut >> v & 1]
+            if all(v & bit for v in cases) and self._one(source, depth - 1):
+                return True
+            if not any(v & bit for v in cases) and self._one(source._replace(flags=source.flags ^ INV), depth - 1):
+                return True
+        return False
+
+    def _chosen(self, test: Inst, other: bool, depth: int) -> bool:
+        """The same for a test whether a word of 0 or 1 is 0, ``other``: is not, that such a predicate chose."""
+        word = test.srcs[0]
+        plain = test.mods[-1] == "AND" and test.srcs[1] in (RZ, Imm("I", 0)) and test.srcs[2] == PT
+        made = self.made.get(word.num) if type(word) is Reg and not word.flags else None
+        if not plain or made is None or made.op != "SEL" or is_guarded(made) or made.srcs[0] != RZ:
+            return False
+        p, value = made.srcs[2], made.srcs[1]
+        if type(p) is not Reg or type(value) is not Imm or not value.value:
+            return False
+        return self._one(p._replace(flags=p.flags ^ (INV if other else 0)), depth - 1)
 
     def _without_branch(self, fork: int, pos: int, ready: list[Inst], effect: Inst) -> bool:
         """Let the whole group compute the operands before a branch, and guard the operation alone."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 from ir_format import ptx
-from ir_format.model import PT, RZ, URZ, Imm, Mem, Name, Reg
+from ir_format.model import RZ, URZ, Imm, Mem, Name, Reg
 from ir_format.ptx import PtxInst
 from stages.lower.alike import alike
 from stages.lower.builder import Builder, Rule
@@ -253,7 +253,7 @@ def _wait(b: Builder, inst: PtxInst) -> None:
         )
     if any(m in ("cluster", "gpu", "sys") for m in inst.mods) and not inst.has("relaxed"):
         b.emit("CCTL.IVALL", (), (), q)
-    b.emit("PLOP3.LUT", (p, PT), (q, PT, PT, Imm("I", 0xF0), Imm("I", 0)))
+    b.emit("PCOPY", p, (q,))
 
 
 def _pending(b: Builder, inst: PtxInst) -> None:
