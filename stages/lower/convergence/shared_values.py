@@ -13,8 +13,8 @@ the whole warp. For operands in uniform registers it is enough that the threads 
 
 from __future__ import annotations
 
-from ir_format.flow import is_guarded, read_regs, written_regs
-from ir_format.model import Function, Inst, Reg
+from ir_format.flow import liveness, read_regs, written_regs
+from ir_format.model import Function, Inst
 from stages.lower.convergence.divergence import Divergence, Flow, Groups, agrees, conditional, varies
 from stages.lower.convergence.regions import Regions
 
@@ -25,24 +25,22 @@ class SharedValues:
     __slots__ = (
         "_chains",
         "_entries",
-        "_exposed",
         "_flow",
         "_groups",
         "_label",
         "_late",
+        "_live",
         "_made",
-        "_reached",
         "differing",
     )
 
-    def __init__(self, fn: Function, flow: Flow, groups: Groups) -> None:
+    def __init__(self, fn: Function, flow: Flow, groups: Groups, live: _Live) -> None:
         self._flow = flow
         self._groups = groups
         self._label = [0 if n in groups.whole else n for n in groups.label]
         self._made: dict[int, set[int]] = {}  # register -> groups that define it
         self._entries: dict[int, list[tuple[int, int]]] = {}  # group -> edges into it
-        self._exposed: dict[tuple[int, int], bool] = {}
-        self._reached: dict[int, set[int]] = {}
+        self._live = live
         self._chains: dict[int, set[int]] = {0: {0}}
         self._late: dict[int, set[int]] = {}  # block that threads come to in different rounds -> what the rounds make
         self.differing: set[int] = set()
@@ -110,7 +108,7 @@ class SharedValues:
                     readers.setdefault(r.num, []).append(defs)
                 else:
                     work += defs
-        work += [num for num, groups in self._made.items() if any(self._comes_again(fn, num, g) for g in groups if g)]
+        work += [num for num, groups in self._made.items() if any(self._comes_again(num, g) for g in groups if g)]
         while work:
             num = work.pop()
             if num not in self.differing:
@@ -118,54 +116,40 @@ class SharedValues:
                 for defs in readers.get(num, ()):
                     work += defs
 
-    def _comes_again(self, fn: Function, num: int, group: int) -> bool:
+    def _comes_again(self, num: int, group: int) -> bool:
         """Whether a value of an earlier visit of the group may be read."""
-        return any(p in self._from(v) and self._read_from(fn, num, v) for p, v in self._entries.get(group, ()))
+        return any(p in self._live.behind(v) and self._live.enters(num, v) for p, v in self._entries.get(group, ()))
 
-    def _from(self, start: int) -> set[int]:
+
+class _Live:
+    """Which registers are read behind the start of a block, before they are written; which blocks follow a block."""
+
+    def __init__(self, fn: Function, flow: Flow) -> None:
+        self.known = liveness(fn, flow.cfg, clip=False)
+        self.succs = flow.cfg.succs
+        self.reached: dict[int, set[int]] = {}
+        self.words = [v.width for v in fn.vregs]
+
+    def enters(self, num: int, block: int) -> bool:
+        """Whether a register has a reader that its value at the start of a block comes to."""
+        base = self.known.cells.base
+        assert base is not None
+        first = base[num]
+        bits = (self.known.bit.get(c) for c in range(first, first + self.words[num]))
+        return any(b is not None and self.known.live_in[block] >> b & 1 for b in bits)
+
+    def behind(self, start: int) -> set[int]:
         """Blocks that are reached from a block."""
-        known = self._reached.get(start)
+        known = self.reached.get(start)
         if known is None:
-            known = self._reached[start] = set()
+            known = self.reached[start] = set()
             work = [start]
             while work:
-                for s in self._flow.cfg.succs[work.pop()]:
+                for s in self.succs[work.pop()]:
                     if s not in known:
                         known.add(s)
                         work.append(s)
         return known
-
-    def _read_from(self, fn: Function, num: int, start: int) -> bool:
-        """Whether a way from the start of a block comes to a reader of a register before its writer."""
-        known = self._exposed.get((num, start))
-        if known is None:
-            seen = {start}
-            work = [start]
-            known = False
-            every = range(fn.vregs[num].width)
-            while work and not known:
-                x = work.pop()
-                written: set[int] = set()  # words, in this block
-                for inst in fn.blocks[x].insts:
-                    if any(r.num == num and not written.issuperset(_words(r)) for r in read_regs(inst)):
-                        known = True
-                        break
-                    if not is_guarded(inst):
-                        for r in written_regs(inst):
-                            if r.num == num:
-                                written.update(_words(r))
-                        if written.issuperset(every):
-                            break
-                else:
-                    new = [s for s in self._flow.cfg.succs[x] if s not in seen]
-                    seen.update(new)
-                    work += new
-            self._exposed[num, start] = known
-        return known
-
-
-def _words(r: Reg) -> range:
-    return range(r.sub, r.sub + r.width)
 
 
 class GroupDivergence(Divergence):
@@ -177,6 +161,7 @@ class GroupDivergence(Divergence):
         self.fn = fn
         self.parted.clear()
         self.groups.careful = True
+        self.live = _Live(fn, flow)
         self.shared: SharedValues
 
     def propagate(self) -> None:
@@ -184,7 +169,7 @@ class GroupDivergence(Divergence):
         flow, fn = self.flow, self.fn
         while True:
             self.groups.spread(self.parted)
-            self.shared = shared = SharedValues(fn, flow, self.groups)
+            self.shared = shared = SharedValues(fn, flow, self.groups, self.live)
             new: list[int] = []
             for x in flow.cfg.rpo:
                 branch = conditional(fn.blocks[x], flow.cfg.succs[x])
