@@ -216,7 +216,8 @@ def build_kernel(unit: Unit, target: Target, helper_number: int, options: Mappin
     regs = max(2, *(f.code.regs for f in functions)) + REG_RESERVED
     if attrs.number(unit, "abi_call", 0, 1):
         regs = max(regs, ABI_CALL_FLOOR)
-    regs = max(regs, attrs.number(unit, "regcount", 0, REG_CEILING))
+    # a kernel whose parts have counts of their own begins with that of its launch bounds
+    regs = attrs.number(unit, "regcount", 0, REG_CEILING) or regs
     kernel = Kernel(
         unit=unit,
         text=text,

@@ -21,6 +21,7 @@ from stages.regalloc.divergent_ranges import WARP_FILES, widen
 from stages.regalloc.finish import finish_function
 from stages.regalloc.live_ranges import Ranges
 from stages.regalloc.parallel_copies import split_parallel
+from stages.regalloc.register_counts import most_registers, stretches
 from stages.regalloc.spill import Say
 
 FILES: Final = frozenset({"R", "UR", "P", "UP", "B", "M"})
@@ -34,7 +35,7 @@ class Job:
     """Data that the functions of a unit share. ``limit`` is the REGCOUNT limit; ``sure`` the alignment of the stack
     pointer; ``clobbers`` maps a function name to the registers that a call destroys, by file."""
 
-    __slots__ = ("clobbers", "limit", "naive", "say", "standard", "sure", "target")
+    __slots__ = ("clobbers", "counted", "limit", "naive", "say", "standard", "sure", "target")
 
     def __init__(self, target: Target, limit: int, naive: bool = False, sure: int = 16) -> None:
         self.target = target
@@ -44,6 +45,7 @@ class Job:
         self.standard: set[str] = set()
         self.clobbers: dict[str, dict[str, int]] = {}
         self.say: Say | None = None
+        self.counted = False  # whether each place has the number of registers that setmaxnreg leaves it
 
     def clobber(self, inst: Inst) -> dict[str, int]:
         """Registers that a CALL destroys, per file."""
@@ -101,6 +103,7 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
         }
         spill.rewrite(ranges, state, victims, may_remat=False)
     slack = 0
+    job.counted = not job.naive and any(i.op == "USETMAXREG" for b in func.blocks for i in b.insts)
     apart = True  # barriers of both paths of a branch interfere, as long as there are enough registers
     for attempt in range(MAX_ROUNDS):
         ranges = Ranges(func)
@@ -117,6 +120,9 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
             break
         if apart and all(func.vregs[v].file == "B" for v in victims):
             apart = False
+            continue
+        if job.counted and any(func.vregs[v].file == "R" for v in victims):
+            job.counted = False  # the counts serve speed; what they cost is dearer
             continue
         if job.say is not None:
             spill.explain(ranges, state, victims, job.say)
@@ -189,7 +195,8 @@ def _check_copy(inst: Inst) -> None:
 def _preference(file: str, func: Function, job: Job) -> Sequence[int]:
     """The registers of a file in the order in which they are given out."""
     if file == "R":
-        numbers = [r for r in range(last_register(job.limit) + 1) if r != STACK_REG]
+        limit = most_registers(func, job.limit) if job.counted else job.limit
+        numbers = [r for r in range(last_register(limit) + 1) if r != STACK_REG]
         if func.name in job.standard:  # registers that need no saving first
             numbers = [r for r in numbers if r not in CALLEE_SAVED] + [r for r in numbers if r in CALLEE_SAVED]
         return numbers
@@ -201,6 +208,8 @@ def _preference(file: str, func: Function, job: Job) -> Sequence[int]:
 def _ban(grouping: Grouping, job: Job) -> None:
     """Fill ``Group.banned``: the registers that calls inside the live range of each slot destroy."""
     ranges = grouping.ranges
+    if job.counted:
+        _count(grouping, job)
     if not ranges.calls:
         return
     kinds: dict[int, list[int]] = {}  # identity of a clobber set -> calls with it
@@ -217,13 +226,33 @@ def _ban(grouping: Grouping, job: Job) -> None:
                 if mask and any(_crosses(calls, start, stop) for start, stop in segs):
                     banned[slot] |= mask
         if any(banned):
-            group.banned = banned
+            group.banned = [a | b for a, b in zip(banned, group.banned or [0] * group.width)]
             if group.fixed >= 0:
                 for slot, mask in enumerate(banned):
                     if mask >> (group.fixed + slot) & 1:
                         raise CompileError(
                             f"Register {group.file}{group.fixed + slot} is needed across a call that destroys it"
                         )
+
+
+def _count(grouping: Grouping, job: Job) -> None:
+    """Ban the registers that do not exist somewhere in the life of a value."""
+    func = grouping.ranges.func
+    most = most_registers(func, job.limit)
+    missing = [
+        (2 * low, 2 * high, (1 << last_register(most) + 1) - (1 << last_register(count) + 1))
+        for low, high, count in stretches(func, job.limit)
+        if count < most
+    ]
+    for group in grouping.groups:
+        if group.file == "R" and group.fixed < 0:
+            banned = [0] * group.width
+            for slot, segs in enumerate(group.segs):
+                for low, high, mask in missing:
+                    if any(start < high and low < stop for start, stop in segs):
+                        banned[slot] |= mask
+            if any(banned):
+                group.banned = banned
 
 
 def _crosses(calls: list[int], start: int, stop: int) -> bool:

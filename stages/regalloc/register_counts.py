@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from ir_format.flow import build_cfg, read_regs, written_regs
 from ir_format.model import ZERO, Function, Imm, Inst, Unit
+from ir_format.target import REG_CEILING
+from stages.analysis.abi import callee
 from stages.analysis.register_limits import last_register
 
 
@@ -17,8 +19,8 @@ def check_counts(unit: Unit, limit: int) -> int:
     funcs = [f for f in unit.functions if any(i.op == "USETMAXREG" for b in f.blocks for i in b.insts)]
     if not funcs:
         return 0
-    if all(_fits(f, limit) for f in funcs) and len(unit.functions) == 1:
-        unit.attrs["regcount"] = limit
+    if len(funcs) == 1 and _fits(funcs[0], limit, _needed(unit)):
+        unit.attrs["regcount"] = first_count(funcs[0], limit)
         return 0
     taken = 0
     for f in funcs:
@@ -39,9 +41,31 @@ def check_counts(unit: Unit, limit: int) -> int:
     return taken
 
 
-def _fits(func: Function, limit: int) -> bool:
-    """Whether all registers that an instruction names exist, on every path."""
+def first_count(func: Function, limit: int) -> int:
+    """The count that a kernel starts with: that of its launch bounds, or the largest request (measured: 256 threads
+    that ask for 240 start with 240, 384 with 168)."""
+    asked = _requests(func)
+    return min(limit, max(asked)) if asked else limit
+
+
+def most_registers(func: Function, limit: int) -> int:
+    """The largest count in a function."""
+    return max([first_count(func, limit), *_requests(func)])
+
+
+def _requests(func: Function) -> list[int]:
+    return [
+        min(_asked(i), REG_CEILING)
+        for b in func.blocks
+        for i in b.insts
+        if i.op == "USETMAXREG" and "TRY_ALLOC" in i.mods
+    ]
+
+
+def stretches(func: Function, limit: int) -> list[tuple[int, int, int]]:
+    """(first instruction, the one behind the last, count) in layout order: where which number of registers exists."""
     cfg = build_cfg(func)
+    limit = first_count(func, limit)
     entry: dict[int, int] = {cfg.rpo[0]: limit} if cfg.rpo else {}
     work = list(cfg.rpo[:1])
     while work:
@@ -49,16 +73,60 @@ def _fits(func: Function, limit: int) -> bool:
         count = entry[pos]
         for inst in func.blocks[pos].insts:
             if inst.op == "USETMAXREG":
-                n = inst.srcs[0]
-                assert isinstance(n, Imm)
-                count = n.value
-            elif _highest(inst) > last_register(count):
-                return False
+                count = _asked(inst)
         for succ in cfg.succs[pos]:
             if count < entry.get(succ, 1 << 16):
                 entry[succ] = count
                 work.append(succ)
-    return True
+    found: list[tuple[int, int, int]] = []
+    at = 0
+    for pos, block in enumerate(func.blocks):
+        count = entry.get(pos, limit)
+        start = at
+        for inst in block.insts:
+            if inst.op == "USETMAXREG":
+                found.append((start, at, count))
+                start, count = at, _asked(inst)
+            at += 1
+        found.append((start, at, count))
+    return [f for f in found if f[0] < f[1]]
+
+
+def _asked(inst: Inst) -> int:
+    n = inst.srcs[0]
+    assert isinstance(n, Imm)
+    return n.value
+
+
+def _needed(unit: Unit) -> dict[str, int]:
+    """The highest register that each function of the unit names, with what it calls; none for a function that calls
+    another unit's."""
+    own = {f.name: max((_highest(i) for b in f.blocks for i in b.insts), default=0) for f in unit.functions}
+    calls = {f.name: {callee(i) for b in f.blocks for i in b.insts if i.op == "CALL"} for f in unit.functions}
+    found: dict[str, int] = {}
+    for name in own:
+        seen = {name}
+        work = [name]
+        while work:
+            for other in calls.get(work.pop(), ()):
+                if other not in seen:
+                    seen.add(other)
+                    work.append(other)
+        if seen <= own.keys():
+            found[name] = max(own[n] for n in seen)
+    return found
+
+
+def _fits(func: Function, limit: int, needed: dict[str, int]) -> bool:
+    """Whether all registers that an instruction names, or a function that it calls, exist, on every path."""
+    insts = [i for b in func.blocks for i in b.insts]
+
+    def highest(i: Inst) -> int:
+        return max(_highest(i), needed.get(callee(i), 1 << 16)) if i.op == "CALL" else _highest(i)
+
+    return all(
+        highest(i) <= last_register(count) for low, high, count in stretches(func, limit) for i in insts[low:high]
+    )
 
 
 def _highest(inst: Inst) -> int:
