@@ -63,7 +63,7 @@ def paths_reconverge(f: Function) -> bool:
     for fork in forks:
         at = join[fork]
         if at < 0 or (at < len(f.blocks) and f.blocks[at].insts and f.blocks[at].insts[0].op not in ("BSYNC", "EXIT")):
-            ways = sides(cfg, f.blocks, fork, at)
+            ways = sides(cfg, f.blocks, fork, -1)
             if len(ways) != 2 or ways[0] & ways[1]:  # the whole warp gathers before that
                 return False
     return True
