@@ -19,7 +19,7 @@ from ir_format.isa import facts
 from ir_format.model import PT, UPT, URZ, ZERO, Function, Imm, Inst, Operand, Reg
 from stages.analysis.divergence import may_diverge, sides
 from stages.optimize.analyses import Analyses
-from stages.optimize.late.uniform_promotion import parts_meet
+from stages.optimize.late.uniform_promotion import paths_reconverge
 from stages.optimize.values import is_pure
 
 _DEEPEST: Final = 6  # instructions in a row that are computed again
@@ -108,7 +108,7 @@ class _Datapath:
     def hoist(self) -> None:
         """Bring words that several blocks or a loop need to uniform registers once, behind their definitions."""
         f = self.f
-        if any(i.op == "CALL" for b in f.blocks for i in b.insts) or not parts_meet(f):
+        if any(i.op == "CALL" for b in f.blocks for i in b.insts) or not paths_reconverge(f):
             return
         wanted: dict[Word, list[tuple[int, Inst]]] = {}
         for pos, b in enumerate(f.blocks):
