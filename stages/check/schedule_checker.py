@@ -313,6 +313,8 @@ class _Walk:
                 _merge(pending, (m, by_w, by_r), (w, r, younger, at))
             for k in bit_indices(both):
                 raised[k] = clock
+        if not both and c.stall == 0:
+            return  # with a drain and no scoreboard it is done before the next one (all code of ptxas 13.5 at -O0)
         if node.slow_w & ACQUIRED:
             # the CCTL of an acquire waits only for its own access (measured after weak, relaxed, volatile loads and
             # atomics)

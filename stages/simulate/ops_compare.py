@@ -83,6 +83,23 @@ def isetp(b: Build) -> InstFn:
     return compare(b, extended)
 
 
+def viset(b: Build) -> InstFn:
+    """Integer comparison whose result is a mask (.BM): ones for true, of a word or of each element."""
+    b.only(*CMP, "BM", "U32", "S32", *PACKED)
+    name = next((m for m in b.inst.mods if m in CMP), "")
+    if not name or "BM" not in b.mods:
+        raise b.refuse("no comparison")
+    packed = next((m for m in b.inst.mods if m in PACKED), "")
+    kind: Any = PACKED[packed] if packed else i32 if "S32" in b.mods else u32
+    cmp, ones = CMP[name], np.iinfo(kind).max if np.iinfo(kind).min == 0 else -1
+
+    def masked(x: Arr, y: Arr) -> Arr:
+        true = cmp(np.ascontiguousarray(x).view(kind), np.ascontiguousarray(y).view(kind))
+        return np.asarray(np.where(true, kind(ones), kind(0)).astype(kind).view(u32))
+
+    return b.emit(masked, [b.u(b.s[0]), b.u(b.s[1])])
+
+
 def _minmax(b: Build, kind: Any, x: Get, y: Get, index: int = 0) -> Get:
     """min where the predicate is true, max where false."""
     fixed = b.pconst(index) if index < len(b.ps) else None
@@ -214,7 +231,7 @@ def vabsdiff4(b: Build) -> InstFn:
 
 
 OPS: Final[dict[str, Builder]] = {
-    "ISETP": isetp, "UISETP": isetp, "IMNMX": imnmx, "UIMNMX": imnmx, "VIMNMX": imnmx, "UVIMNMX": imnmx,
+    "VISET": viset, "ISETP": isetp, "UISETP": isetp, "IMNMX": imnmx, "UIMNMX": imnmx, "VIMNMX": imnmx, "UVIMNMX": imnmx,
     "VIMNMX3": vimnmx3, "UVIMNMX3": vimnmx3,
     "VIADDMNMX": viaddmnmx, "UVIADDMNMX": viaddmnmx, "VABSDIFF": vabsdiff, "VABSDIFF4": vabsdiff4,
 }  # fmt: skip

@@ -404,6 +404,9 @@ class StrictMachine(Machine):
             self._issue_fixed(time, view, plan, mask, at, skip)
         time.reuse = self.keep(view, plan) if plan.reuse and not skip else {}
         time.clock = at + (ctl.stall or DRAIN)
+        if not ctl.stall and plan.variable and ctl.wr > 5 and ctl.rd > 5:
+            # Nothing follows before it is done: all code of ptxas 13.5 at -O0 is so.
+            time.clock = max(time.clock, ready, time.read_pipe)
 
     def _issue_warpgroup(self, time: Time, view: View, plan: Plan, mask: Arr | None, at: int, skip: bool) -> None:
         """A product of a warpgroup, or an instruction that orders products: see :mod:`flight`."""

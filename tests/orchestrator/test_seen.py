@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -166,6 +167,19 @@ def pressure() -> str:
     return HEAD + ".visible .entry k(.param .u64 p, .param .u32 n) {\n" + "\n".join([declared, *rows]) + "\n}\n"
 
 
+def _viewed(path: Path, folder: Path, found: list[dict[str, Any]]) -> None:
+    """LLVM's opt-viewer itself, if Debian's package has put it here: a row for each remark with a place."""
+    viewer = next(iter(sorted(Path("/usr/lib").glob("llvm-*/share/opt-viewer/opt-viewer.py"))), None)
+    if viewer is None:
+        return
+    words = [sys.executable, str(viewer), str(path), "-o", str(folder / "html"), "-n", "-j", "1"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    (page,) = (folder / "html").glob("*k.ptx.html")
+    shown = re.findall(r'column-entry-(?:red|green|white)">(.*?)</td>', page.read_text())
+    assert sorted(shown) == sorted(r["Pass"] for r in found)
+
+
 def test_remarks_as_llvm_writes_them(tmp_path: Path) -> None:
     """Read with a YAML parser as opt-viewer does: tags, required keys, existing places in the file."""
     yaml = pytest.importorskip("yaml")
@@ -196,6 +210,7 @@ def test_remarks_as_llvm_writes_them(tmp_path: Path) -> None:
     split = [r for tag, r in found if tag == "Missed" and r["Pass"] == "load-vectorize"]
     assert [(r["Name"], r["Args"][1]["Value"]) for r in split] == [("Alignment", "%x0")]
     assert split[0]["Args"][0]["String"].endswith("its base is only known to be a multiple of 4")
+    _viewed(path, tmp_path, [x for _, x in found if "DebugLoc" in x])
     (sums,) = [r for tag, r in found if tag == "Analysis"]
     assert re.match(r"2[0-4] registers of at most 24, \d\d+ bytes of stack, ", sums["Args"][0]["String"])
 

@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 
+from stages.check.schedule_checker import check_bytes
 from stages.simulate import Device
 from tests import oracle
 from tests.kernels import cases, cases_corpus
@@ -61,6 +62,19 @@ def test_ptxas_code_has_no_hazard_in_strict_mode(name: str, arch: str) -> None:
     latencies."""
     for seed in (1, 2, 3):
         judge(cases.CASES[name], arch, last=1, strict=True, seed=seed)
+
+
+@pytest.mark.parametrize("arch", ("80", "90"))
+def test_code_that_drains(arch: str) -> None:
+    """ptxas 13.5 at -O0 sets no scoreboard: every stall count is 0, which waits for the instruction, loads included."""
+    oracle.require(oracle.NEWER)
+    spec = cases.CASES["reduce_sum"]
+    made = oracle.run_ptxas(ptx_for(spec, arch), arch, "-O0", tool=oracle.NEWER)
+    assert not isinstance(made, oracle.ToolError)
+    image = made.read_bytes()
+    assert not check_bytes(image).findings
+    wrong, stats = run_launch(Device(image), spec.launches(0)[-1], strict=True, seed=1)
+    assert not wrong and not stats.hazards
 
 
 @pytest.mark.parametrize("name", sorted(cases_corpus.CASES))
