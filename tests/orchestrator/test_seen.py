@@ -187,7 +187,7 @@ def test_remarks_as_llvm_writes_them(tmp_path: Path) -> None:
     text = pressure()
     run(tmp_path, text, "--remarks=" + str(path), "-maxrregcount", "24")
 
-    class Loader(yaml.SafeLoader):  # type: ignore[misc]
+    class Loader(yaml.SafeLoader):  # type: ignore[misc,name-defined]
         pass
 
     for tag in ("Passed", "Missed", "Analysis"):
