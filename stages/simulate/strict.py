@@ -403,10 +403,7 @@ class StrictMachine(Machine):
         else:
             self._issue_fixed(time, view, plan, mask, at, skip)
         time.reuse = self.keep(view, plan) if plan.reuse and not skip else {}
-        time.clock = at + (ctl.stall or DRAIN)
-        if not ctl.stall and plan.variable and ctl.wr > 5 and ctl.rd > 5:
-            # Nothing follows before it is done: all code of ptxas 13.5 at -O0 is so.
-            time.clock = max(time.clock, ready, time.read_pipe)
+        time.clock = _next(time, plan, at, ready)
 
     def _issue_warpgroup(self, time: Time, view: View, plan: Plan, mask: Arr | None, at: int, skip: bool) -> None:
         """A product of a warpgroup, or an instruction that orders products: see :mod:`flight`."""
@@ -557,6 +554,16 @@ class StrictMachine(Machine):
             time.hold(plan.ctl.rd, at + 2)
         time.clock = at + (plan.ctl.stall or DRAIN)
         return self.program.ctls[index](self, bundle)
+
+
+def _next(time: Time, plan: Plan, at: int, ready: int) -> int:
+    """The cycle from which the instruction behind one issued at ``at`` can issue."""
+    ctl = plan.ctl
+    if ctl.stall:
+        return at + ctl.stall
+    if plan.variable and ctl.wr > 5 and ctl.rd > 5:  # without scoreboards it is done (all code of ptxas 13.5 at -O0)
+        return max(at + DRAIN, ready, time.read_pipe)
+    return at + DRAIN
 
 
 def _unseen(rest: list[Entry], seen: list[Entry]) -> list[Entry]:

@@ -77,6 +77,25 @@ def test_code_that_drains(arch: str) -> None:
     assert not wrong and not stats.hazards
 
 
+def test_masks_of_comparisons() -> None:
+    """VISET of sm_107, of words, against numpy."""
+    oracle.require(oracle.NEWER)
+    text = """.version 9.5
+.target sm_107a
+.address_size 64
+.entry k(.param .u64 p) { .reg .b64 %p; .reg .b32 %a, %b, %d, %t; ld.param.u64 %p, [p]; mov.u32 %t, %tid.x;
+mad.wide.u32 %p, %t, 16, %p; ld.global.u32 %a, [%p]; ld.global.u32 %b, [%p+4];
+set.lt.u32.s32 %d, %a, %b; st.global.u32 [%p+8], %d; set.ge.u32.u32 %d, %a, %b; st.global.u32 [%p+12], %d; ret; }
+"""
+    made = oracle.compile_ptx(text, "107a", tool=oracle.NEWER)
+    assert not isinstance(made, oracle.ToolError)
+    data = np.random.default_rng(1).integers(-5, 5, (32, 4)).astype(np.int32)
+    a, b = data[:, 0].copy(), data[:, 1].copy()
+    Device(made.read_bytes()).launch("k", 1, 32, [data], strict=True)
+    assert (data[:, 2] == np.where(a < b, -1, 0)).all()
+    assert (data[:, 3] == np.where(a.view(np.uint32) >= b.view(np.uint32), -1, 0)).all()
+
+
 @pytest.mark.parametrize("name", sorted(cases_corpus.CASES))
 def test_corpus_strict(name: str) -> None:
     judge(cases_corpus.CASES[name], "90", last=1, strict=True, seed=3)
