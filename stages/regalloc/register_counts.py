@@ -7,8 +7,8 @@ If the allocation uses more there, all changes of the unit are removed, with a n
 
 from __future__ import annotations
 
-from ir_format.flow import build_cfg, read_regs, written_regs
-from ir_format.model import ZERO, Function, Imm, Inst, Unit
+from ir_format.flow import Cfg, build_cfg, is_guarded, read_regs, written_regs
+from ir_format.model import ZERO, Function, Imm, Inst, Reg, Unit
 from ir_format.target import REG_CEILING
 from stages.analysis.abi import callee
 from stages.analysis.register_limits import last_register
@@ -118,7 +118,10 @@ def _needed(unit: Unit) -> dict[str, int]:
 
 
 def _fits(func: Function, limit: int, needed: dict[str, int]) -> bool:
-    """Whether all registers that an instruction names, or a function that it calls, exist, on every path."""
+    """Whether all registers that an instruction names, or a function that it calls, exist, on every path, and none that
+    goes is needed later."""
+    if _lost(func):
+        return False
     insts = [i for b in func.blocks for i in b.insts]
 
     def highest(i: Inst) -> int:
@@ -127,6 +130,53 @@ def _fits(func: Function, limit: int, needed: dict[str, int]) -> bool:
     return all(
         highest(i) <= last_register(count) for low, high, count in stretches(func, limit) for i in insts[low:high]
     )
+
+
+def _lost(func: Function) -> bool:
+    """Whether a register is live where it is given away: it has lost its value when it comes back."""
+    cfg = build_cfg(func)
+    needed = _live(func, cfg)
+    for pos in cfg.rpo:
+        live = 0
+        for succ in cfg.succs[pos]:
+            live |= needed[succ]
+        for inst in reversed(func.blocks[pos].insts):
+            if inst.op == "USETMAXREG" and live >> last_register(_asked(inst)) + 1:
+                return True
+            live = _before(inst, live)
+    return False
+
+
+def _live(func: Function, cfg: Cfg) -> list[int]:
+    """The vector registers that are live at the begin of each block, as masks."""
+    needed = [0] * len(func.blocks)
+    changed = True
+    while changed:
+        changed = False
+        for pos in reversed(cfg.rpo):
+            live = 0
+            for succ in cfg.succs[pos]:
+                live |= needed[succ]
+            for inst in reversed(func.blocks[pos].insts):
+                live = _before(inst, live)
+            changed |= live != needed[pos]
+            needed[pos] = live
+    return needed
+
+
+def _before(inst: Inst, live: int) -> int:
+    """What is live in front of an instruction."""
+    if not is_guarded(inst):
+        live &= ~_mask(written_regs(inst))
+    return live | _mask(read_regs(inst))
+
+
+def _mask(regs: list[Reg]) -> int:
+    mask = 0
+    for r in regs:
+        if r.file == "R" and r.num != ZERO:
+            mask |= (1 << r.width) - 1 << r.num
+    return mask
 
 
 def _highest(inst: Inst) -> int:

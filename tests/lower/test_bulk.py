@@ -12,7 +12,7 @@ import pytest
 from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.flow import read_regs, written_regs
-from ir_format.model import ZERO, Inst
+from ir_format.model import ZERO, Inst, Reg
 from orchestrator.api import ChainError, compile_ptx
 from stages.check.schedule_checker import check_bytes
 from tests import oracle
@@ -324,3 +324,22 @@ def test_register_counts_are_kept(tmp_path: Path) -> None:
     )
     got = compile_ptx(kernel(body, "sm_90a").replace("n)\n{", "n)\n" + _COUNTS + "{"), "sm_90a", {}, name="t.ptx")
     assert not any(i.op == "USETMAXREG" for i in decoded(got, "90a", tmp_path))
+
+
+@pytest.mark.parametrize(("values", "kept"), [(20, True), (60, False)])
+def test_values_live_across_a_lower_register_count(values: int, kept: bool, tmp_path: Path) -> None:
+    """Registers that a warp gives away have lost their values when it gets them again (ptxas spills them): without
+    room for all values in those that stay, the count is not lowered."""
+    loads = "".join(f"ld.volatile.global.u32 %v{i}, [%rd1+{4 * i}]; " for i in range(values))
+    stores = "".join(f"st.volatile.global.u32 [%rd1+{4 * i}], %v{values - 1 - i}; " for i in range(values))
+    text = f""".version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p) .maxntid 384 .minnctapersm 1 {{
+    .reg .b32 %v<{values}>; .reg .b64 %rd1; ld.param.u64 %rd1, [p];
+    {loads}setmaxnreg.dec.sync.aligned.u32 40; bar.sync 0; setmaxnreg.inc.sync.aligned.u32 168; {stores}ret; }}
+"""
+    insts = decoded(compile_ptx(text, "sm_90a", {}), "90a", tmp_path)
+    assert any(i.op == "USETMAXREG" for i in insts) == kept
+    stored = [i.srcs[1].num for i in insts if i.op == "STG" and isinstance(i.srcs[1], Reg)]
+    assert len(set(stored)) == values and (not kept or max(stored) <= 37)
