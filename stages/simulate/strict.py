@@ -325,11 +325,9 @@ class StrictMachine(Machine):
                     time.boards[i].clear()
         return at
 
-    def issue(self, bundle: Bundle, time: Time, plan: Plan) -> None:
-        """Issue one data instruction."""
-        view = bundle.view
-        ctl = plan.ctl
-        at = self.wait(time, ctl)
+    def _begin(self, time: Time, plan: Plan) -> int:
+        """The cycle at which a data instruction can issue; a DEPBAR waits for what its operands name."""
+        at = self.wait(time, plan.ctl)
         if plan.depbar is not None:
             board, least = plan.depbar
             times = sorted(time.boards[board])
@@ -339,6 +337,13 @@ class StrictMachine(Machine):
         for board in plan.depbar_all:
             at = max([at, *time.boards[board]])
             time.boards[board].clear()
+        return at
+
+    def issue(self, bundle: Bundle, time: Time, plan: Plan) -> None:
+        """Issue one data instruction."""
+        view = bundle.view
+        ctl = plan.ctl
+        at = self._begin(time, plan)
         queue = time.queue
         while queue and (queue[0].read_at <= at or plan.inst.op == "FENCE"):
             self.perform(time, view, queue.popleft())
