@@ -42,7 +42,7 @@ HOT = {
     "stages/optimize/scalar": "combine constant_bank constant_pool copies copy_propagation dce fold fuse known_bits"
     " predicates rules wide_sums",
     "stages/optimize/control": "if_conversion simplify_cfg",
-    "stages/optimize/memory": "atomics guarded_vectors redundancy vectorize_loads",
+    "stages/optimize/memory": "atomics guarded_vectors local_arrays redundancy vectorize_loads",
     "stages/optimize/loops": "induction licm natural rotate share_pointers unroll",
     "stages/optimize/late": "list_schedule order_trials places pressure rematerialize return_register sink"
     " uniform_promotion",

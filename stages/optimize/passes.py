@@ -19,6 +19,7 @@ from stages.optimize.loops.unroll import unroll_loops
 from stages.optimize.manager import FunctionPass, Order, UnitPass, check_order, row
 from stages.optimize.memory.atomics import gather_atomics
 from stages.optimize.memory.guarded_vectors import place_guarded_vectors
+from stages.optimize.memory.local_arrays import promote_local_arrays
 from stages.optimize.memory.redundancy import remove_dead_stores, remove_redundant_loads
 from stages.optimize.memory.vectorize_loads import vectorize_loads
 from stages.optimize.scalar.constant_pool import pool_doubles
@@ -39,6 +40,7 @@ _TABLE: tuple[FunctionPass | UnitPass, ...] = (
     FunctionPass("load-elimination", remove_redundant_loads, ssa=True, keeps=_VALUES),
     FunctionPass("dead-stores", remove_dead_stores, ssa=True, keeps=_VALUES),
     FunctionPass("dce", sweep, ssa=True, keeps=_VALUES | {"swept"}),
+    FunctionPass("local-arrays", promote_local_arrays, ssa=True, keeps=FLOW),
     FunctionPass("simplify-cfg", simplify_cfg, ssa=None),
     FunctionPass("if-conversion", convert_ifs, ssa=None),
     FunctionPass("warpsync", drop_warpsync, ssa=None, keeps=FLOW),
@@ -72,6 +74,9 @@ _ORDER: tuple[Order, ...] = (
     Order("load-elimination", "dead-stores", "a load that is gone keeps no store"),
     Order("dead-stores", "dce", "what was stored is dead then"),
     Order("load-elimination", "combine-again", "the copies that replace loads are looked through there"),
+    Order("load-elimination", "local-arrays", "what is loaded where it is known needs no choice"),
+    Order("dce", "local-arrays", "halves of addresses that nobody reads would be other uses of them"),
+    Order("local-arrays", "combine-again", "copies of words are looked through there"),
     Order("simplify-cfg", "if-conversion", "jumps to jumps hide triangles and diamonds"),
     Order("if-conversion", "rotate", "a loop of one block is rotated and unrolled, one with arms is not"),
     Order("if-conversion", "combine-again", "longer blocks; readers that died are counted no more"),

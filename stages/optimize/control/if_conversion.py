@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ir_format.flow import Cells, build_cfg, falls_through, is_guarded, liveness, read_regs, written_regs
+from ir_format.flow import Cells, Cfg, build_cfg, falls_through, is_guarded, liveness, read_regs, written_regs
 from ir_format.isa import facts
 from ir_format.model import Block, Const, Function, Inst, Reg
 from stages.optimize.analyses import Analyses
@@ -26,12 +26,17 @@ from stages.optimize.control.simplify_cfg import (
     plain_jump,
     simple_barrier,
 )
+from stages.optimize.loops.natural import find_loops
 from stages.optimize.scalar.fold import inverted
 from stages.optimize.values import is_pure
 from stages.plumbing.runner import Context
 
 #: (divergent?, diamond?) -> most instructions of an arm (measured, optimizer notes on predication).
 _MOST: Final = {(True, False): 8, (False, False): 6, (True, True): 7, (False, True): 5}
+#: The same for arms with loads from global memory that come together then: in loops, in both arms, in arms one behind
+#: the other (measured: ptxas takes 19 instructions of a triangle, 14 to 18 of a diamond's arm).
+_LOADING: Final = {False: 19, True: 17}
+_WAITED: Final = frozenset(op for op, space in facts.loads().items() if space in ("global", "generic"))
 _GUARDED: Final = (facts.loads().keys() | facts.stores().keys() | {"LDC"}) - facts.having("convergent")
 
 
@@ -77,6 +82,7 @@ class _Converter:
             for where, _ in users:
                 self.bars.setdefault(where.id, set()).add(bar)
         self.named = named_blocks(f)
+        self.batched = self._batched(cfg)
         for n in range(len(f.blocks) - 3, -1, -1):
             if n < len(f.blocks) - 2:
                 self._try(n)
@@ -92,6 +98,35 @@ class _Converter:
         if to < 0 or guard is None or guard.file != "P" or not blocks[n + 1].insts:
             return False
         return blocks[n + 2].id == to
+
+    def _batched(self, cfg: Cfg) -> set[int]:
+        """Ids of the blocks whose branch keeps loads from global memory apart that could be under way together: from
+        those of the loop's next round, those of the other arm, those of the arm behind."""
+        blocks = self.f.blocks
+        found: dict[int, int] = {}  # id of a head -> that of the block where its arms meet
+        out: set[int] = set()
+        for n in range(len(blocks) - 2):
+            if self._shape(n):
+                arms = [blocks[n + 1].insts]
+                meet = blocks[n + 2]
+                last = plain_jump(arms[0][-1])
+                if last >= 0 and n + 3 < len(blocks) and blocks[n + 3].id == last:
+                    arms.append(meet.insts)
+                    meet = blocks[n + 3]
+                loading = [any(i.op in _WAITED for i in arm) for arm in arms]
+                if any(loading) and max(map(len, arms)) <= 2 * _LOADING[False]:
+                    found[blocks[n].id] = meet.id
+                    if all(loading) and len(arms) > 1:
+                        out.add(blocks[n].id)
+        if not found:
+            return out
+        inside = {blocks[p].id for loop in find_loops(self.f, cfg) for p in loop.body}
+        for head, meet_id in found.items():
+            if head in inside:
+                out.add(head)
+            if meet_id in found:
+                out.update((head, meet_id))
+        return out
 
     def _try(self, n: int) -> None:
         if not self._shape(n):
@@ -123,7 +158,7 @@ class _Converter:
             return
         bar = self._barrier(head, join)
         divergent = not self.f.vregs[last.guard.num].uniform
-        most = _MOST[divergent, len(arms) > 1]
+        most = _LOADING[len(arms) > 1] if head.id in self.batched else _MOST[divergent, len(arms) > 1]
         made: list[Inst] = []
         for arm, insts, guard in arms:
             wanted = self.live_in[join.id]

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ir_format.diag import CompileError
-from ir_format.flow import Cells, loop_depths, read_regs, written_regs
+from ir_format.flow import Cells, is_terminator, loop_depths, read_regs, written_regs
 from ir_format.hazards import Hazards, hazards
 from ir_format.hazards.load import pipes
 from ir_format.isa import facts
@@ -96,10 +96,30 @@ def _function(f: Function, a: Analyses, tables: Hazards) -> bool:
         order = as_allowed(min(within(c, step), key=lambda o: o.latency).nodes, ctx.allow)
         if order != list(range(len(order))):
             block = f.blocks[pos]
-            block.insts = [block.insts[n] for n in order]
+            block.insts = _undefined_late([block.insts[n] for n in order])
             ctx.count("blocks in a new order")
             changed = True
     return changed
+
+
+def _undefined_late(insts: list[Inst]) -> list[Inst]:
+    """UNDEF directly in front of the first that names its register: allocation begins the register's life there, and a
+    guarded load that comes much later would hold one for nothing."""
+    waiting: dict[int, list[Inst]] = {}  # register -> UNDEFs of it that no instruction has needed yet
+    out: list[Inst] = []
+    for i in insts:
+        if i.op == "UNDEF" and i.guard is None and type(i.dsts[0]) is Reg:
+            waiting.setdefault(i.dsts[0].num, []).append(i)
+            continue
+        if waiting:
+            for r in (*written_regs(i), *read_regs(i)):
+                if r.num in waiting:
+                    out += waiting.pop(r.num)
+            if is_terminator(i):
+                out += [u for found in waiting.values() for u in found]
+                waiting = {}
+        out.append(i)
+    return out + [u for found in waiting.values() for u in found]
 
 
 def _orders(body: Body, steps: list[int], ends: int, most: int, late: bool) -> list[Order]:
@@ -120,6 +140,8 @@ def _orders(body: Body, steps: list[int], ends: int, most: int, late: bool) -> l
         if best.peak < room - 2 * _MARGIN or step > top:
             break
         best = fitting(body, limit, most - TIGHT, out[-1].latency - 1)
+        if not best.late and best.peak > limit:  # once more with as much less as it took more
+            best = fitting(body, 2 * limit - best.peak, most - TIGHT, out[-1].latency - 1)
         if not best.late and best.end < out[-1].latency and best.peak <= limit:
             out.append(Order(step, best.end, best.nodes))
         room = step

@@ -21,8 +21,8 @@ from stages.analysis.dependences import Graph
 from stages.optimize.values import is_pure
 
 _FILES: Final = ("R", "P", "UR", "UP", "B")
-#: Live values per file up to which order is by latency, but for R (guessed; P has 7).
-_LIMITS: Final = (4, 24, 4, 16)
+#: Live values per file up to which order is by latency, but for R (P has 7: by trials on guarded loads).
+_LIMITS: Final = (6, 24, 4, 16)
 #: Registers below the limit where order is by what frees registers (guessed: vectors need room to be aligned).
 TIGHT: Final = 16
 _SPARE: Final = 8
@@ -403,6 +403,9 @@ def _order(body: Body, room: int, tight: int, most: int, until: int) -> Trial | 
                 node = short.best()
             else:
                 node = front.modest(front.at(now), pressure, max(0, room - alive[0]))
+                if node < 0 and coming and not done[first[0]] and now < coming[0] >> bits < earliest[first[0]]:
+                    now = coming[0] >> bits  # what is ready before the next of the program may be more modest
+                    continue
         else:
             some = front.best(now)
             if not some:

@@ -141,11 +141,15 @@ def _know_lea(s: Facts, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
 
 
 def _know_product(s: Facts, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
-    """x * y + z of words: the lowest bits that are 0 in the product and in z."""
+    """x * y + z of words: the lowest bits that are 0 in the product and in z, the high ones that the largest sum leaves
+    free."""
     if i.mods not in ((), ("U32",)) or any(type(t) is Reg and t.flags for t in i.srcs[:3]) or len(i.dsts) > 1:
         return 0, 0
-    x, y, z = (_low_zeros(known_bits(s, t, depth)[0]) for t in i.srcs[:3])
-    return (1 << min(x + y, z, 32)) - 1, 0
+    zeros = [known_bits(s, t, depth)[0] for t in i.srcs[:3]]
+    x, y, z = (_low_zeros(bits) for bits in zeros)
+    a, b, c = (~bits & WORD for bits in zeros)
+    high = WORD & ~_below(a * b + c) if a * b + c <= WORD else 0
+    return (1 << min(x + y, z, 32)) - 1 | high, 0
 
 
 def _know_special(s: Facts, i: Inst, o: Reg, depth: int) -> tuple[int, int]:
