@@ -22,6 +22,9 @@ def _arm(n: int, loads: int = 1) -> str:
     [
         (_arm(0), 1),  # alone
         (_arm(0) + _arm(1), 0),  # one behind the other
+        ("ld.global.u32 %r7, [%rd3+4]; " + _arm(0) + "add.u32 %r5, %r5, %r7; ", 0),  # one under way already
+        ("ld.global.u32 %r1, [%rd3+4]; " + _arm(0), 1),  # which the branch waits for
+        (_arm(0) + "ld.global.u32 %r7, [%rd3+4]; add.u32 %r5, %r5, %r7; ", 0),  # one behind the arm
         (_arm(0, 0) + _arm(1, 0), 2),  # without loads
         (
             "L: " + _arm(0) + "ld.volatile.global.u32 %r6, [%rd1]; setp.lt.u32 %p2, %r6, %r5; @%p2 bra L; ",

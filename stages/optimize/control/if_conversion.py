@@ -33,8 +33,8 @@ from stages.plumbing.runner import Context
 
 #: (divergent?, diamond?) -> most instructions of an arm (measured, optimizer notes on predication).
 _MOST: Final = {(True, False): 8, (False, False): 6, (True, True): 7, (False, True): 5}
-#: The same for arms with loads from global memory that come together then: in loops, in both arms, in arms one behind
-#: the other (measured: ptxas takes 19 instructions of a triangle, 14 to 18 of a diamond's arm).
+#: The same for arms with loads from global memory, where others are under way at the same time then (measured: ptxas
+#: takes 19 instructions of a triangle, 14 to 18 of a diamond's arm). Elsewhere an arm that waits for its own stays.
 _LOADING: Final = {False: 19, True: 17}
 _WAITED: Final = frozenset(op for op, space in facts.loads().items() if space in ("global", "generic"))
 _GUARDED: Final = (facts.loads().keys() | facts.stores().keys() | {"LDC"}) - facts.having("convergent")
@@ -54,6 +54,34 @@ def convert_ifs(f: Function, a: Analyses) -> bool:
         a.leave_ssa()
     merge_blocks(f)
     return True
+
+
+def _loads(insts: list[Inst]) -> bool:
+    """Whether there is a load whose result comes late."""
+    return any(i.op in _WAITED for i in insts)
+
+
+def _waits(insts: list[Inst]) -> bool:
+    """Whether something in an arm waits for such a load of the arm."""
+    late: set[int] = set()
+    for i in insts:
+        if late and any(r.num in late for r in read_regs(i)):
+            return True
+        if i.op in _WAITED:
+            late.update([r.num for r in written_regs(i)])
+    return False
+
+
+def _apart(insts: list[Inst]) -> bool:
+    """Whether a block with a branch at its end has such a load that the branch does not wait for."""
+    guard = insts[-1].guard
+    need = {guard.num} if guard is not None else set()
+    for i in reversed(insts[:-1]):
+        if any(r.num in need for r in written_regs(i)):
+            need.update([r.num for r in read_regs(i)])
+        elif i.op in _WAITED:
+            return True
+    return False
 
 
 class _Converter:
@@ -100,8 +128,8 @@ class _Converter:
         return blocks[n + 2].id == to
 
     def _batched(self, cfg: Cfg) -> set[int]:
-        """Ids of the blocks whose branch keeps loads from global memory apart that could be under way together: from
-        those of the loop's next round, those of the other arm, those of the arm behind."""
+        """Ids of the blocks whose branch keeps loads from global memory apart that could be under way together: those
+        of an arm and those of the loop's next round, of the other arm, in front of the branch or behind the arms."""
         blocks = self.f.blocks
         found: dict[int, int] = {}  # id of a head -> that of the block where its arms meet
         out: set[int] = set()
@@ -113,10 +141,10 @@ class _Converter:
                 if last >= 0 and n + 3 < len(blocks) and blocks[n + 3].id == last:
                     arms.append(meet.insts)
                     meet = blocks[n + 3]
-                loading = [any(i.op in _WAITED for i in arm) for arm in arms]
-                if any(loading) and max(map(len, arms)) <= 2 * _LOADING[False]:
+                loading = [_loads(arm) for arm in arms]
+                if any(loading):
                     found[blocks[n].id] = meet.id
-                    if all(loading) and len(arms) > 1:
+                    if (all(loading) and len(arms) > 1) or _loads(meet.insts) or _apart(blocks[n].insts):
                         out.add(blocks[n].id)
         if not found:
             return out
@@ -159,6 +187,9 @@ class _Converter:
         bar = self._barrier(head, join)
         divergent = not self.f.vregs[last.guard.num].uniform
         most = _LOADING[len(arms) > 1] if head.id in self.batched else _MOST[divergent, len(arms) > 1]
+        if head.id not in self.batched and any(_waits(insts) for _, insts, _ in arms):
+            self._missed(head, "LoneLoad", "all threads would wait for a load that no other one is under way with")
+            return
         made: list[Inst] = []
         for arm, insts, guard in arms:
             wanted = self.live_in[join.id]
