@@ -19,6 +19,7 @@ from ir_format.flow import (
     Cfg,
     Loop,
     is_guarded,
+    is_terminator,
     loop_depths,
     loops,
     read_regs,
@@ -39,6 +40,8 @@ _FAR: Final = 40
 _CLIMB: Final = 64
 #: Blocks that may load a value each for itself (guessed).
 _BLOCKS: Final = 3
+_UNIFORM: Final = frozenset(("ULDC", "LDCU"))
+_CALLS: Final = facts.with_value("ctl", "call")
 _LEADING: Final = facts.with_value("ctl", "bssy", "bsync") | {"WARPSYNC"}  # they are first in their blocks
 
 
@@ -47,6 +50,7 @@ def sink_values(f: Function, a: Analyses) -> bool:
     if len(f.blocks) < 2:
         return False
     changed = _loads(f, a)
+    changed |= _uniform_loads(f, a)
     if changed:
         a.keep(FLOW)
     if sum(v.width for v in f.vregs if v.file == "R") > a.room:
@@ -88,6 +92,41 @@ def _loads(f: Function, a: Analyses) -> bool:
         before.setdefault((to, _first(f.blocks[to].insts, reader)), []).append(inst)
         gone.add(id(inst))
     if gone:
+        insert(f, before, gone)
+    return bool(gone)
+
+
+def _uniform_loads(f: Function, a: Analyses) -> bool:
+    """Words of the constant bank for the whole warp that nothing reads before the first test at which threads end go
+    behind it, as in ptxas's code: threads that end need none. Only as far as those that are left are together: what is
+    written for the warp may not be in use by another part of it."""
+    loads = made_once(f, _UNIFORM, _plain)
+    if not loads or any(i.op in _CALLS for b in f.blocks for i in b.insts):
+        return False
+    uses = readers(f, loads)
+    together: list[int] = [a.cfg.rpo[0]]
+    while True:
+        last = f.blocks[together[-1]].insts[-1:]
+        after = a.cfg.succs[together[-1]]
+        if len(after) != 1 or after[0] != together[-1] + 1 or a.cfg.preds[after[0]] != (together[-1],):
+            break
+        if last and is_terminator(last[0]) and last[0].op != "EXIT":
+            break
+        together.append(after[0])
+    before: dict[Place, list[Inst]] = {}
+    gone: set[int] = set()
+    for num, ((pos, _), inst) in loads.items():
+        if pos != together[0]:
+            continue
+        places = uses.get(num, [])
+        to = next((p for p in together if any(at == p for at, _ in places)), together[-1])
+        if to == pos or not places or not a.ctx.allow():
+            continue
+        reader = next((n for p, n in places if p == to), len(f.blocks[to].insts) - 1)
+        before.setdefault((to, _first(f.blocks[to].insts, reader)), []).append(inst)
+        gone.add(id(inst))
+    if gone:
+        a.ctx.count("uniform loads sunk", len(gone))
         insert(f, before, gone)
     return bool(gone)
 
