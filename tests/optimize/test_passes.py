@@ -41,8 +41,8 @@ HEAD = (
 
 @pytest.mark.parametrize("target", SMS)
 def test_short_arm_is_predicated(target: str) -> None:
-    """A triangle with a load, another load behind it: no branch, no barrier, the load under a guard, the address computed
-    in any case."""
+    """A triangle with a load, another behind it: no branch, no barrier, the load under a guard, the address computed in
+    any case."""
     unit, stats = optimized(
         HEAD
         + (
