@@ -237,7 +237,7 @@ class _Offsets:
     def __init__(self, frame: _Frame, all_: Combiner) -> None:
         self.frame = frame
         self.values = frame.values
-        self.bits: dict[Cell, tuple[int, int]] = {}
+        self.bits: dict[int, tuple[int, int]] = {}
         self.all = all_
 
     def constant(self, o: Operand) -> int | None:
