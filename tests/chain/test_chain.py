@@ -192,13 +192,13 @@ def test_several_files_and_standard_input(tmp_path: Path) -> None:
 def test_unsupported_instruction_is_refused_with_its_line(tmp_path: Path) -> None:
     src, out = tmp_path / "t.ptx", tmp_path / "o.cubin"
     src.write_text(
-        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n.reg .b64 "
+        ".version 9.5\n.target sm_107\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n.reg .b64 "
         "%d;\n.reg .b32 %r<3>;\n"
-        "fma.rz.bf16x2 %r1, %r1, %r1, %r2;\nret;\n}\n"
+        "txq.width.b32 %r1, [%d];\nret;\n}\n"
     )
-    done = orias(str(src), "-arch=sm_90", "-o", str(out))
+    done = orias(str(src), "-arch=sm_107", "-o", str(out))
     assert done.returncode == 255 and not out.exists()
-    assert f"ptxas {src}, line 8; error   : " in done.stderr and "fma.rz.bf16x2" in done.stderr
+    assert f"ptxas {src}, line 8; error   : " in done.stderr and "txq.width.b32" in done.stderr
 
 
 def test_no_nvidia_tool_is_needed(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_strict_knows_wide_products_and_kept_operands() -> None:
     from tests.check.strict_mutants import Bench
 
     seen = set()
-    for name in ("vadd", "histogram"):
+    for name in ("reduce_sum", "histogram"):
         data = mutants.cubin_of(name, "80", "ours", False)
         assert data is not None
         bench = Bench(cases.CASES[name], data)

@@ -213,8 +213,9 @@ def test_planted_undef(arch: str) -> None:
     body = HEAD + (
         "ld.global.u32 %r3, [%rd3]; mov.u32 %r4, 0; L: mad.lo.u32 %r3, %r3, %r2, %r4; add.u32 %r4, %r4, 1; "
         "setp.lt.u32 %p1, %r4, %r2; @%p1 bra L;"
-        "setp.gt.u32 %p2, %r3, %r1; @%p2 bra K; ld.global.u64 %rd5, [%rd3+8]; add.s64 %rd5, %rd5, %rd2; "
-        "st.global.u64 [%rd3+16], %rd5; K: st.global.u32 [%rd3], %r3; ret;"
+        "ld.global.u32 %r5, [%rd3+4]; setp.gt.u32 %p2, %r3, %r1; @%p2 bra K; ld.global.u64 %rd5, [%rd3+8]; "
+        "add.s64 %rd5, %rd5, %rd2; st.global.u64 [%rd3+16], %rd5; K: add.u32 %r3, %r3, %r5; "
+        "st.global.u32 [%rd3], %r3; ret;"
     )
     unit, _ = optimized(body, arch)
     before = copy.deepcopy(unit)

@@ -68,6 +68,7 @@ OUTSIDE: Final = (
         r"red\.async\.",
         "red.async to global memory other than .release and .add: adds whatever the operation is (sm_90: no code)",
     ),
+    (r"testp\.f(?:32|64) ", "testp without a property: no code, the predicate is what it was"),
     (r"fma\.r[zmp]\.\S*bf16 ", "fma.rz, .rm, .rp of bf16: reads the operands as f16"),
     (r"fma\.r[zmp]\.\S*bf16x2 ", "fma.rz, .rm, .rp of bf16x2: rounds to nearest"),
     (

@@ -89,6 +89,9 @@ def predicts(
             return untouched
         elsewhere = execute((given[0], ~given[1], given[2]))  # registers that nothing writes do not follow the memory
         return untouched and bool((elsewhere[0] == got[0]).all())
+    if re.match(r"testp\.f(?:32|64) ", form.text):  # a predicate that nothing writes does not follow the operand
+        elsewhere = execute((~given[0], given[1], given[2]))
+        return bool((elsewhere[0] == got[0]).all())
     for pattern, other, first in AS_IF:
         found = re.fullmatch(pattern, f"{target} {form.text}")
         if found:
