@@ -15,11 +15,14 @@ number depends on the code (loops unrolled, ptxas's second copy after WARPSYNC.C
 uniform value). The same is true of MBARRIER_INSTR_OFFSETS, by operation.
 * `.nv.compat`'s class of instruction sets: follows the instructions of each.
 * A symbol of sm_90 that ptxas gives no name, or that of the shared memory's cap.
+* REGCOUNT of ptxas's cubin may be one above what its code needs: it counts a register that no instruction uses
+(arrivals at mbarriers by threads whose addresses differ). Ours must be exact.
 * `.nv.constant2` and `.rela.text`: tables of either compiler; symbols of helpers and of copies of functions.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 import sys
 from collections import Counter
@@ -216,15 +219,19 @@ def compare(path: Path, sm: str) -> list[str]:
         ours = compile_ptx(path.read_bytes(), f"sm_{sm}", name=path.name)
     except ChainError as error:
         return [f"ours: {error}"]
-    out = [f"ptxas's {text}" for text in check_records(theirs.read_bytes())]
+    out = [f"ptxas's {text}" for text in check_records(theirs.read_bytes()) if not _one_register_more(text)]
     out += [f"our {text}" for text in check_records(ours)]
     return out + list(differences(read(theirs.read_bytes()), read(ours), sm))
 
 
+def _one_register_more(text: str) -> bool:
+    """Whether a finding says that REGCOUNT is one above what the code needs."""
+    found = re.search(r"REGCOUNT is (\d+), the code needs (\d+)$", text)
+    return found is not None and int(found[1]) == int(found[2]) + 1
+
+
 def files() -> list[tuple[Path, str]]:
     """All kernels of tests/ with the SMs that they are for."""
-    import re
-
     root = Path(__file__).parents[1]
     out = []
     for folder in ("kernels/ptx", "kernels/corpus/ptx"):
