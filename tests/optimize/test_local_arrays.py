@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from orchestrator.api import compile_ptx
+from stages.simulate import Device
 from tests.optimize.test_passes import HEAD, of, optimized
 
 SMS = ("sm_75", "sm_120")
@@ -67,3 +70,32 @@ def test_words_in_a_loop() -> None:
     )
     unit, stats = optimized(_array(4, body), "sm_90")
     assert not of(unit, "LDL") and stats["local words in registers"] == 4
+
+
+def test_arguments_on_the_stack_are_the_callers() -> None:
+    """A function whose arguments come in on the stack reads them through R1 as well: they are no words of its array."""
+    words = 12
+    loads = "".join(f"ld.param.u32 %r2, [p+{4 * n}]; mad.lo.u32 %r1, %r1, 3, %r2; " for n in range(words))
+    stores = "".join(f"st.param.u32 [q+{4 * n}], %r{1 + n % 2}; " for n in range(words))
+    local = "".join(f"st.local.u32 [%rd1+{4 * n}], {7 * n + 5}; " for n in range(words))
+    text = (
+        ".version 8.0\n.target sm_90\n.address_size 64\n"
+        ".func (.param .u32 r) f (.param .u64 x, .param .align 4 .b8 p[48]) {\n.reg .b32 %r<6>; .reg .b64 %rd<6>;\n"
+        ".local .align 16 .b8 a[48];\nmov.u64 %rd1, a; ld.param.u64 %rd2, [x]; " + local + "mov.u32 %r1, 1; " + loads +
+        "and.b64 %rd2, %rd2, 3; shl.b64 %rd2, %rd2, 2; add.s64 %rd3, %rd1, %rd2; ld.local.u32 %r3, [%rd3];\n"
+        "add.u32 %r1, %r1, %r3; st.param.u32 [r], %r1; ret; }\n"
+        ".visible .entry k (.param .u64 out) {\n.reg .b32 %r<6>; .reg .b64 %rd<6>;\n"
+        "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mad.lo.u32 %r2, %r1, %r1, 9; cvt.u64.u32 %rd2, %r1;\n"
+        "{ .param .u64 y; .param .align 4 .b8 q[48]; .param .u32 s; st.param.u64 [y], %rd2; " + stores +
+        "call (s), f, (y, q); ld.param.u32 %r3, [s]; }\n"
+        "mul.wide.u32 %rd3, %r1, 4; add.s64 %rd4, %rd1, %rd3; st.global.u32 [%rd4], %r3; ret; }\n"
+    )  # fmt: skip
+    out = np.zeros(32, np.uint32)
+    Device(compile_ptx(text, "sm_90")).launch("k", 1, 32, [out])
+    want = []
+    for t in range(32):
+        total = 1
+        for n in range(words):
+            total = (3 * total + (t if n % 2 == 0 else t * t + 9)) % 2**32
+        want.append((total + 7 * (t % 4) + 5) % 2**32)
+    assert out.tolist() == want

@@ -43,6 +43,8 @@ def promote_local_arrays(f: Function, a: Analyses) -> bool:
     if not 0 < f.frame <= 4 * _WORDS or any(i.op in _CALLS for b in f.blocks for i in b.insts):
         return False
     stack = {n for n, v in enumerate(f.vregs) if v.fixed == 1 and v.file == "R"}
+    if _reads_callers_frame(f, stack):
+        return False
     frame = _Frame(f, a.values, stack)
     if not frame.closed():
         return False
@@ -54,6 +56,19 @@ def promote_local_arrays(f: Function, a: Analyses) -> bool:
     _Words(f, a.ctx, frame).run()
     f.frame = 0
     return True
+
+
+def _reads_callers_frame(f: Function, stack: set[int]) -> bool:
+    """Whether R1 is read where it is not the address of this function's frame: before the instruction that makes the
+    frame (arguments that come in on the stack) or after one that gives it back."""
+    for pos, b in enumerate(f.blocks):
+        own = pos > 0
+        for i in b.insts:
+            if i.attrs and "frame" in i.attrs:
+                own = not own
+            elif not own and any(r.num in stack for r in read_regs(i)):
+                return True
+    return False
 
 
 class _Frame:
