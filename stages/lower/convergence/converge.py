@@ -23,6 +23,7 @@ from ir_format.flow import build_cfg, falls_through, is_terminator, jump_targets
 from ir_format.isa import facts
 from ir_format.model import RZ, Block, Function, Imm, Inst, Label
 from stages.analysis.abi import callee
+from stages.analysis.divergence import gathers
 from stages.lower.convergence.divergence import Divergence, Flow, Groups
 from stages.lower.convergence.regions import Region, Regions
 from stages.lower.convergence.shared_values import GroupDivergence
@@ -146,9 +147,7 @@ def _gathers(i: Inst) -> bool:
     others."""
     if i.op != "WARPSYNC":
         return bool(i.attrs and "warp" in i.attrs)
-    return i.mods == ("ALL",) or (
-        bool(i.srcs) and type(i.srcs[0]) is Imm and i.srcs[0].value & 0xFFFFFFFF == 0xFFFFFFFF
-    )
+    return gathers(i)
 
 
 def _choose(flow: Flow, found: Regions, state: Divergence, exact: frozenset[str]) -> list[Region]:

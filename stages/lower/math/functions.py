@@ -1,4 +1,4 @@
-"""Library functions: the PTX text of :mod:`stages.lower.math.library`, parsed.
+"""Functions for arithmetic that SASS has no instruction for: their PTX text (package `library` here), parsed.
 
 No stage imports another, so the parsed functions are kept next to the text, as `ptx` level records in one file.
 `python -m tests.math.parsed_library` makes this file, and a test compares it with the text.

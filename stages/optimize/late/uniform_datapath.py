@@ -20,6 +20,7 @@ from ir_format.model import PT, UPT, URZ, ZERO, Function, Imm, Inst, Operand, Re
 from stages.analysis.divergence import may_diverge, sides
 from stages.optimize.analyses import Analyses
 from stages.optimize.late.uniform_promotion import paths_reconverge
+from stages.optimize.scalar.dce import remove_dead_code
 from stages.optimize.values import is_pure
 
 _DEEPEST: Final = 6  # instructions in a row that are computed again
@@ -37,7 +38,7 @@ def use_uniform_datapath(f: Function, a: Analyses) -> bool:
     work.hoist()
     for pos in range(len(f.blocks)):
         _Block(work, pos).run()
-    work.sweep()
+    remove_dead_code(f, a)
     return True
 
 
@@ -173,31 +174,6 @@ class _Datapath:
                 known = False
             self.fitting[key] = known
         return known
-
-    def sweep(self) -> None:
-        """Drop what nothing reads any more."""
-        again = True
-        while again:
-            self.count()
-            again = False
-            for b in self.f.blocks:
-                kept = []
-                for i in b.insts:
-                    written = written_regs(i)
-                    dead = (
-                        written
-                        and (is_pure(i) or i.op in ("COPY", "UNDEF"))
-                        and all(
-                            self.uses.get(w, 0) == 0 and self.f.vregs[r.num].fixed < 0
-                            for r in written
-                            for w in _words(r)
-                        )
-                    )
-                    if dead and i.op != "UNDEF":
-                        again = True
-                    else:
-                        kept.append(i)
-                b.insts = kept
 
 
 class _Block:
