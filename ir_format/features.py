@@ -139,6 +139,15 @@ options-of-90         : 90+      : ptxas has --disable-smem-reservation and --sw
 doubles-pooled        : 75-89    : ptxas keeps constants of 64 bits in bank 2
 arrivals-counted-first: 75-89    : the code counts itself in before ARRIVES.LDGSTSBAR, which only counts out
 relocs-not-preserved  : 90+      : ptxas warns of --preserve-relocs
+static-shared-large   : 90-110   : with suffix a, 227 KiB of static shared memory; others 99 KiB
+tensor-memory-checks  : 100-110  : ptxas has --g-tensor-memory-access-check
+narrow-refused-by-name: 90+      : ptxas says that this SM has no programs of 32 bits; before, of none
+doubles               : 13+      : .f64, with directed rounding
+float-rounding        : 20+      : .f32 with directed rounding, and mad.f32 with a rounding
+parameters-in-memory  : 20+      : .func has parameters in .param, and textures are none
+large-parameters      : 70+      : 32,764 bytes of parameters from PTX 8.1 on
+independent-threads   : 70+      : threads of a warp advance apart: shfl and vote need .sync from PTX 6.4 on
+fence-one-direction   : 90+      : fence.acquire and fence.release
 """
 
 

@@ -57,6 +57,11 @@ def rename_reads(inst: Inst, change: Change) -> None:
         inst.guard = change(inst.guard)
 
 
+def renumber_reads(inst: Inst, names: dict[int, int]) -> None:
+    """Give registers that the instruction reads other numbers: old -> new."""
+    rename_reads(inst, lambda r: r._replace(num=names[r.num]) if r.num in names else r)
+
+
 def rename_writes(inst: Inst, change: Change) -> None:
     """Apply ``change`` to every register that the instruction writes (:func:`ir_format.flow.written_regs`)."""
     inst.dsts = tuple([map_operand(o, change) if type(o) is Reg else o for o in inst.dsts])

@@ -149,7 +149,7 @@ class Target(Record, frozen=True):
         matter)."""
         if self.suffix != "a":
             return SHARED_MAX
-        return 0x18C00 if self.family == 120 else 0x38C00
+        return 0x38C00 if has(self.sm, "static-shared-large") else 0x18C00
 
     def param_base(self, size: int) -> int:
         """Bank-0 offset of the first parameter of a kernel with ``size`` bytes of parameters."""

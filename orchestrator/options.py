@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
+from ir_format import features
 from ir_format.diag import Diagnostic
 from ir_format.model import AttrValue
 from ir_format.record import NamedTuple, Record, fresh
@@ -350,7 +351,7 @@ def read(argv: list[str]) -> CommandLine:
         and (o.long not in _OF_OBJECTS or "compile-only" in cl.values)
     ]
     sm = "".join([c for c in cl.values.get("gpu-name", "sm_75") if c.isdigit()])
-    if cl.flag("preserve-relocs") and int(sm) < 90:
+    if cl.flag("preserve-relocs") and not features.has(int(sm), "relocs-not-preserved"):
         idle.append("'--preserve-relocs'")
     if idle:
         cl.notes.append(f"without effect in orias: {', '.join(idle)}")

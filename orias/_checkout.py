@@ -52,7 +52,9 @@ class _Lead:
     def get_code(self, fullname: str) -> CodeType | None:
         """What `python -m orias.stages.lower` runs."""
         spec = importlib.import_module(fullname.removeprefix(_PREFIX)).__spec__
-        code: CodeType | None = spec.loader.get_code(spec.name) if spec and spec.loader else None  # type: ignore[attr-defined]
+        if spec is None or spec.loader is None:
+            return None
+        code: CodeType | None = spec.loader.get_code(spec.name)  # type: ignore[attr-defined]
         return code
 
 

@@ -44,31 +44,32 @@ jump                      m    6   6    6g     6   6   6   6      8g   8g   8g
 call                      m    3   3    3g     3   3   3   3      8g   8g   8g
 
 raw R 80+
-                          :    alu dual disp64 iadd64 alu64 fma wlo whi imadhi half hcmp hf32 halfmma fp64 imma1 mma1 mma2 dmma
-alu                       d    4   4    6      5m     5m    5   3   5   5      5    5    5    10      10   13    16   24   25
-dual                      d    4   4    6      6m     6m    5   3   5   5      5    5    5    10      10   13    16   24   25
-iadd64 alu64              m    5   5    6g     4      6g    5   5   5   5      5    5g   5g   10g     10g  13g   16g  24g  25g
-setp64                    m    5   5    6g     6      6g    5   5   5   5      5    5g   5g   10g     10g  13g   16g  24g  25g
-fma                       d    5   5    6      6m     6g    4   2   4   4      5    5    5    10      10   13    16   24   25
-wab                       d    5   5    6      4m     6g    4   4   6   6m     5    5    5    10      10   13    16   24   25
-clo                       d    5   5    6      4m     6g    4   2   2   4      5    5    5    10      10   13    16   24   25
-chi                       d    3   3    4      4m     6g    2   2   2   4      3    3    3    8       8    11    14   22   23
-half                      d    5   5    6      6g     6g    5   5   5   5      4    5    5    10      10   13    16   24   25
-hcmp                      d    5   5    6      6g     6g    5   5   5   5      5    4    5    10      10   13    16   24   25
-hf32                      d    5   5    6      6g     6g    5   5   5   5      5    5    5    10      10   13    16   24   25
-halfmma fp64              d    6   6    6      8g     8g    6   6   6   6      6    6    6    6       6    13    16   24   25
-mma                       d    7   7    7      8g     8g    7   7   7   7      7    7    7    11      11   14    16m  24m  26
-xu idx                    m    4   4    4d     5g     5     4   4   4   4      4    4    4    6       6    11    14   22   23
-addr                      m    5   5    5d     6g     6     5   5   5   5      5    5    5    7       7    12    15   23   24
-data lsu                  d    5   5    5      6g     6g    5   5   5   5      5    5    5    7       7    12    15   23   24
-jump                      m    4   4    6g     6g     6g    4   4   4   4      4    6g   6g   6       10g  14g   16g  24g  26g
-call                      m    2   2    5g     6g     6g    2   2   2   2      5g   5g   5g   7g      10g  14g   16g  24g  26g
+             : alu dual disp64 iadd64 alu64 fma wlo whi imadhi half hcmp hf32 halfmma fp64 imma1 mma1 mma2 dmma
+alu          d 4   4    6      5m     5m    5   3   5   5      5    5    5    10      10   13    16   24   25
+dual         d 4   4    6      6m     6m    5   3   5   5      5    5    5    10      10   13    16   24   25
+iadd64 alu64 m 5   5    6g     4      6g    5   5   5   5      5    5g   5g   10g     10g  13g   16g  24g  25g
+setp64       m 5   5    6g     6      6g    5   5   5   5      5    5g   5g   10g     10g  13g   16g  24g  25g
+fma          d 5   5    6      6m     6g    4   2   4   4      5    5    5    10      10   13    16   24   25
+wab          d 5   5    6      4m     6g    4   4   6   6m     5    5    5    10      10   13    16   24   25
+clo          d 5   5    6      4m     6g    4   2   2   4      5    5    5    10      10   13    16   24   25
+chi          d 3   3    4      4m     6g    2   2   2   4      3    3    3    8       8    11    14   22   23
+half         d 5   5    6      6g     6g    5   5   5   5      4    5    5    10      10   13    16   24   25
+hcmp         d 5   5    6      6g     6g    5   5   5   5      5    4    5    10      10   13    16   24   25
+hf32         d 5   5    6      6g     6g    5   5   5   5      5    5    5    10      10   13    16   24   25
+halfmma fp64 d 6   6    6      8g     8g    6   6   6   6      6    6    6    6       6    13    16   24   25
+mma          d 7   7    7      8g     8g    7   7   7   7      7    7    7    11      11   14    16m  24m  26
+xu idx       m 4   4    4d     5g     5     4   4   4   4      4    4    4    6       6    11    14   22   23
+addr         m 5   5    5d     6g     6     5   5   5   5      5    5    5    7       7    12    15   23   24
+data lsu     d 5   5    5      6g     6g    5   5   5   5      5    5    5    7       7    12    15   23   24
+jump         m 4   4    6g     6g     6g    4   4   4   4      4    6g   6g   6       10g  14g   16g  24g  26g
+call         m 2   2    5g     6g     6g    2   2   2   2      5g   5g   5g   7g      10g  14g   16g  24g  26g
 
 raw R 90+
                           :    alu dual disp64 iadd64 alu64 fma wlo whi imadhi half hcmp hf32
 call                      m    7   7    7g     7g     7g    7   7   7   7      7g   7g   7g
 
-# The low register of IMAD.WIDE: documented at 3. ptxas 13.0 is there from sm_90 on, never below 5 before. basalt-sass, which judges whole mnemonics, asks for 4.
+# The low register of IMAD.WIDE: documented at 3. ptxas 13.0 is there from sm_90 on, never below 5 before. basalt-sass,
+# which judges whole mnemonics, asks for 4.
 raw R 75-89
                           :    wlo
 alu dual                  m    5
@@ -105,8 +106,8 @@ raw R 120+
 iadd64 alu64              m    4
 fp64                      m    7
 
-# sm_107 (chains and kernels of ptxas 13.5; what it never left nearer): doubles come later than on sm_100, MOV and SEL as on
-# sm_120. Cells seen in few places have the distance seen there.
+# sm_107 (chains and kernels of ptxas 13.5; what it never left nearer): doubles come later than on sm_100, MOV and SEL
+# as on sm_120. Cells seen in few places have the distance seen there.
 raw R 107
                           :    alu dual fma half hf32 wlo whi iadd64 fp64
 alu                       m    -   5    -   7    -    -   -   -      12
@@ -212,12 +213,18 @@ var                       d    6   6    6      6   6   6   6      6    6    6   
 
 # Tensor columns: the value for a guarded first write stands for both.
 waw R 80+
-                          :    alu dual disp64 iadd64 alu64 fma wlo whi imadhi half hcmp hf32 halfmma fp64 fp64@ imma1 mma1 mma2 dmma halfmma@
-*                         d    1   1    2      4g     4g    1   1m  3   3g     2g   2g   2g   6g      3    6     9     12   20   21   6g
-disp64 hf32 halfmma       d    1   1    2      4g     4g    1   1m  3   3g     2g   2g   2g   6g      3    6     9     12   20   21   6g
-fp64                      d    1   1    2      4g     4g    1   1m  3   3g     2g   2g   2g   2g      1    2     7     10   18   19   2g
-mma                       d    1   1    2      4g     4g    1   1m  3   3g     2g   2g   2g   2g      6    6     4     8    16   17   2g
-var                       d    6   6    6      7m     8g    6   6   6   6      6    6    6    10      9    10    13    15   23   25   10
+                    : alu dual disp64 iadd64 alu64 fma wlo whi imadhi half hcmp hf32 halfmma
+*                   d 1   1    2      4g     4g    1   1m  3   3g     2g   2g   2g   6g
+disp64 hf32 halfmma d 1   1    2      4g     4g    1   1m  3   3g     2g   2g   2g   6g
+fp64                d 1   1    2      4g     4g    1   1m  3   3g     2g   2g   2g   2g
+mma                 d 1   1    2      4g     4g    1   1m  3   3g     2g   2g   2g   2g
+var                 d 6   6    6      7m     8g    6   6   6   6      6    6    6    10
+                    : fp64 fp64@ imma1 mma1 mma2 dmma halfmma@
+*                   d 3    6     9     12   20   21   6g
+disp64 hf32 halfmma d 3    6     9     12   20   21   6g
+fp64                d 1    2     7     10   18   19   2g
+mma                 d 6    6     4     8    16   17   2g
+var                 d 9    10    13    15   23   25   10
 
 waw R 100+
                           :    fp64 imma1 mma1 mma2
@@ -245,10 +252,10 @@ var                       d    2   2    2      2   2     2      2    2    2    2
 bmov                      d    9   9    9      9   9     9      9    9    9    9g
 
 war R 80+
-                          :    alu dual disp64 iadd64 alu64 fma imadw imadhi half hcmp hf32 halfmma fp64 imma1 mma1 mma2 dmma uni r2ur branch
-*                         d    1   1    1      1      1g    1   1     1      1    1    1    1       1    7g    7g   7    7    1   1    1
-mma var                   d    2   2    2      2      2g    2   2     2      2    2    2    2       2    7g    7g   7    7    2   2g   2g
-bmov                      d    2   2    2      2      2g    2   2     2      2    2    2    2       2    7g    7g   7    7    2   2g   2g
+        : alu dual disp64 iadd64 alu64 fma imadw imadhi half hcmp hf32 halfmma fp64 imma1 mma1 mma2 dmma uni r2ur branch
+*       d 1   1    1      1      1g    1   1     1      1    1    1    1       1    7g    7g   7    7    1   1    1
+mma var d 2   2    2      2      2g    2   2     2      2    2    2    2       2    7g    7g   7    7    2   2g   2g
+bmov    d 2   2    2      2      2g    2   2     2      2    2    2    2       2    7g    7g   7    7    2   2g   2g
 
 # DFMA -> LDG, LDS over what it reads, where its own result comes without a scoreboard.
 war R 90+

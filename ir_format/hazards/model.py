@@ -40,7 +40,9 @@ _LATE_UNIFORM: Final = frozenset(("syncs", "bulk", "arrives", "utc", "utcatom", 
 _SIGNALS: Final = frozenset(("fence", "syncs", "setreg", "setregd", "cctlu"))
 _UNIFORM: Final = frozenset("udp udp64 uflt uldc".split())  # noqa: SIM905
 _TENSOR: Final = frozenset(("imma1", "mma1", "mma2", "dmma", "gmma"))
-_P_READERS: Final = frozenset("alu dual iadd64 alu64 setp64 fma imadw imadhi half hcmp hf32 fp64 halfmma r2p".split())  # noqa: SIM905
+_P_READERS: Final = frozenset(
+    "alu dual iadd64 alu64 setp64 fma imadw imadhi half hcmp hf32 fp64 halfmma r2p".split()  # noqa: SIM905
+)
 _GROUPS: Final = {
     "disp64": "disp64",
     "hf32": "hf32",

@@ -1,6 +1,7 @@
 """Facts about an instruction that do not depend on its operands: the ``op`` lines of the row files.
 
-An ``op`` line precedes the rows of its mnemonic and reads ``op NAME TAG... KEY=VALUE...``. A line with a tag or key
+An ``op`` line precedes the rows of its mnemonic, reads ``op NAME TAG... KEY=VALUE...`` and continues on indented
+lines; the values of a key that stands twice are joined by ``|``. A line with a tag or key
 that is not listed below, or without the effect of the instruction, does not load. Every stage, checker and table
 derives its sets of mnemonics from these lines, so that an instruction is described in one place.
 """
@@ -56,7 +57,7 @@ SPACES: Final = frozenset(
     ("global", "shared", "local", "generic", "const", "texture", "surface", "tensor", "cluster", "multicast")
 )
 
-_LINE = re.compile(r"^op (\S+)[ ]*([^#\n]*)", re.M)
+_LINE = re.compile(r"^op (\S+)([^#\n]*(?:\n [^#\n]*)*)", re.M)
 
 
 class Facts(NamedTuple):
@@ -84,7 +85,9 @@ def table() -> dict[str, Facts]:
 
 def _parse(name: str, words: list[str]) -> Facts:
     tags = frozenset(w for w in words if "=" not in w)
-    values = dict(w.split("=", 1) for w in words if "=" in w)
+    values: dict[str, str] = {}
+    for key, _, value in (w.partition("=") for w in words if "=" in w):
+        values[key] = f"{values[key]}|{value}" if key in values else value
     spaces = {key: frozenset(values.get(key, "").split(",")) - {""} for key in ("read", "write")}
     unknown = (
         (tags - TAGS.keys())

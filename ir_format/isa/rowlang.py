@@ -163,12 +163,13 @@ _ABS_BIT = {"a": 73, "b": 62, "c": 74, "ua": 73, "ub": 62, "uc": 74}
 
 _SLOT = re.compile(
     r"(?P<name>[A-Za-z]+?)(?P<width>\d+)?(?::(?P<kind>[A-Za-z]+)(?:\((?P<args>[^)]*)\))?)?(?:@(?P<bits>[\d+-]*\d))?"
-    r"(?:/(?P<group>\w+))?(?P<flags>(?:-(?:@\d+)?|\|(?:@\d+)?|~(?:\w+)?)*)(?:<(?P<enum>=?\w+)>(?:@(?P<ebits>[\d+-]*\d))?)?"
-    r"(?P<opt>\?\w*)?(?:=(?P<default>\S+))?$"
+    r"(?:/(?P<group>\w+))?(?P<flags>(?:-(?:@\d+)?|\|(?:@\d+)?|~(?:\w+)?)*)"
+    r"(?:<(?P<enum>=?\w+)>(?:@(?P<ebits>[\d+-]*\d))?)?(?P<opt>\?\w*)?(?:=(?P<default>\S+))?$"
 )
 _FLAG = re.compile(r"([-|~])(?:@(\d+)|(\w+))?")
 _MOD = re.compile(
-    r"\.(?:\{(?P<list>[^}]*)\}|(?P<name>[\w.:]+?))(?::(?P<group>[a-z]\w*))?(?:@(?P<bits>[\d+-]*\d)(?:=(?P<val>\d+))?)?(?:\?\((?P<cond>[^)]*)\))?$"
+    r"\.(?:\{(?P<list>[^}]*)\}|(?P<name>[\w.:]+?))(?::(?P<group>[a-z]\w*))?"
+    r"(?:@(?P<bits>[\d+-]*\d)(?:=(?P<val>\d+))?)?(?:\?\((?P<cond>[^)]*)\))?$"
 )
 _FIX = re.compile(r"(?P<bits>\d[\d+-]*)=(?P<val>\d+|0x[0-9a-f]+)$")
 _TOKEN = re.compile(r"(?:[^\s{(]|\{[^}]*\}|\([^)]*\))+")

@@ -181,10 +181,11 @@ def page(chain: Chain, guilt: Guilt, lines: Sequence[str]) -> str:
         "body{font-family:sans-serif;margin:1em}pre{background:#f4f4f4;color:#111;padding:1em;overflow:auto}"
         "table.diff{font-family:monospace;font-size:12px;border-collapse:collapse}.diff td{padding:0 "
         ".5em;white-space:pre-wrap}"
-        ".diff_add{background:#cfe8ff}.diff_sub{background:#ffe0b3}.diff_chg{background:#ffffa0}.diff_next{display:none}"
+        ".diff_add{background:#cfe8ff}.diff_sub{background:#ffe0b3}.diff_chg{background:#ffffa0}"
+        ".diff_next{display:none}"
     )
     body = html.escape("\n".join(lines))
     return (
-        f"<!DOCTYPE html><html lang='en'><meta "
-        f"charset='utf-8'><title>{html.escape(headline(guilt))}</title><style>{style}</style><pre>{body}</pre>{table}</html>\n"
+        f"<!DOCTYPE html><html lang='en'><meta charset='utf-8'><title>{html.escape(headline(guilt))}</title>"
+        f"<style>{style}</style><pre>{body}</pre>{table}</html>\n"
     )

@@ -405,10 +405,11 @@ def parameters(
             s.notes.error(f"Predicate variable '{name}' must be in register state space", line)
         opaque = d.type in _OPAQUE
         if space == ".param" and (
-            (not p.dims and (d.type == "f16x2" or d.vec > 1)) or (opaque and not entry and s.target.number >= 20)
+            (not p.dims and (d.type == "f16x2" or d.vec > 1))
+            or (opaque and not entry and s.target.can("parameters-in-memory"))
         ):
             s.notes.error(f"Variable '{name}' cannot be allocated in .param state space", line)
-        if not entry and space == ".param" and s.target.number < 20:
+        if not entry and space == ".param" and not s.target.can("parameters-in-memory"):
             s.notes.error(f"Function parameter '{name}' has illegal state space", line)
         if entry and space == ".reg":
             s.notes.error(f"Entry parameter '{name}' must have .param state space", line)

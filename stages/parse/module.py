@@ -95,7 +95,7 @@ class Parser:
     def _check_options(self, options: tuple[str, ...]) -> None:
         notes = self.s.notes
         for option in options:
-            if option == "map_f64_to_f32" and self.target.number >= 13:
+            if option == "map_f64_to_f32" and self.target.can("doubles"):
                 notes.error("Directive map_f64_to_f32 is not supported with SM 1.3 or higher", self.target_line)
             for text in self.target.refuses(table.Gate(_OPTIONS.get(option, 0)), "Feature", option):
                 notes.error(text, self.target_line)
@@ -174,7 +174,7 @@ class Parser:
 
     def _no_narrow_code(self) -> None:
         notes = self.s.notes
-        if self.target.number >= 90:
+        if self.target.can("narrow-refused-by-name"):
             notes.fatal(
                 " 32-Bit ABI (--machine 32 or 32-Bit addressing) is not supported on sm_90 or higher architectures.", 0
             )
@@ -370,7 +370,8 @@ class Parser:
         if function.entry:
             self.entered = True
             total = max([p.offset + p.size for p in function.params], default=0)
-            limit = _PARAM_LARGE if self.target.version >= 81 and self.target.number >= 70 else _PARAM_SMALL
+            large = self.target.version >= 81 and self.target.can("large-parameters")
+            limit = _PARAM_LARGE if large else _PARAM_SMALL
             if total > limit:
                 notes.error(
                     (

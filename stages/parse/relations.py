@@ -152,7 +152,7 @@ def hinted_reduction(name: str, mods: tuple[str, ...], types: tuple[str, ...], t
 
 def without_sync(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
     """`shfl` and `vote` without `.sync` end with PTX 6.4 on sm_70."""
-    if "sync" not in mods and target.number >= 70 and target.version >= 64:
+    if "sync" not in mods and target.can("independent-threads") and target.version >= 64:
         return [
             (
                 f"Instruction '{name}' without '.sync' is not supported on .target sm_70 and higher from PTX "
@@ -259,7 +259,7 @@ def old_roundings(name: str, mods: tuple[str, ...], types: tuple[str, ...], targ
     if name not in _ROUNDED:
         return []
     directed = any(m in ("rm", "rp") for m in mods)
-    if target.number < (13 if types[:1] == ("f64",) else 20) and (
+    if not target.can("doubles" if types[:1] == ("f64",) else "float-rounding") and (
         directed or (name == "mad" and types == ("f32",) and any(m in rules.ROUNDINGS for m in mods))
     ):
         return [f"Illegal rounding modifier for instruction '{name}'"]
@@ -366,7 +366,7 @@ def lone_order(name: str, mods: tuple[str, ...], target: Target) -> list[str]:
 def ordered_fence(mods: tuple[str, ...], target: Target) -> list[str]:
     """`fence` of one direction came with sm_90; ptxas refuses it below since 13.5."""
     order = next((m for m in mods if m in ("acquire", "release")), "")
-    if not order or target.number >= 90 or target.version < 60 or not target.since("13.5"):
+    if not order or target.can("fence-one-direction") or target.version < 60 or not target.since("13.5"):
         return []
     return [f"Modifier '.{order}' on 'fence' requires .target sm_90 or higher"]
 

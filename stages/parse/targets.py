@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from ir_format import features
 from ir_format.record import NamedTuple
 from ir_format.release import DEFAULT, PTX_VERSIONS, RELEASES, Release
 from ir_format.target import targets
@@ -110,6 +111,10 @@ class Target:
     def since(self, release: str) -> bool:
         """True if ptxas of this release or a later one is asked for."""
         return self.release.newest >= RELEASES[release].newest
+
+    def can(self, feature: str) -> bool:
+        """True if the target has a feature of :mod:`ir_format.features`."""
+        return features.has(self.number, feature)
 
     def has(self, only: tuple[tuple[int, str], ...]) -> bool:
         """True if the target is one of those listed."""

@@ -25,7 +25,9 @@ _Version = Annotated[bool, typer.Option("--version", help="print the version and
 class Application(typer.Typer):
     """A Typer application whose commands have `--version`."""
 
-    def command(self, *args: Any, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # type: ignore[override]
+    def command(  # type: ignore[override]
+        self, *args: Any, **options: Any
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """As Typer's."""
         register = super().command(*args, **options)
 

@@ -118,7 +118,7 @@ def _for_target(module: PtxModule, options: dict[str, AttrValue], say: Callable[
     name = module.target.partition("_")[2]
     number, suffix = int("0" + name.rstrip("af")), name[-1:] in ("a", "f")
     if options.get("legacy-bar-warp-wide-behavior"):
-        if number < 70:
+        if not features.has(number, "independent-threads"):
             return (
                 "ptxas fatal   : Option '--legacy-bar-warp-wide-behavior' is not supported by orias for a .target "
                 "below sm_70\n"
@@ -143,7 +143,7 @@ def _for_target(module: PtxModule, options: dict[str, AttrValue], say: Callable[
             return ABORTED
     checks = options.get("tensor-memory-checks")
     if checks:
-        if not (suffix and 100 <= number < 120):
+        if not (suffix and features.has(number, "tensor-memory-checks")):
             both = "--g-tensor-memory-access-check / --gno-tensor-memory-access-check"
             say(
                 f"ptxas info    : Command line option '{both}' not supported for '.target {module.target}', will be "

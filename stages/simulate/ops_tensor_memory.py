@@ -106,7 +106,8 @@ def mma(b: Build) -> InstFn:
         raise b.refuse("operands")
     left, right, to, more = places
     in_tensor = left.desc is None
-    rows_a = [b.row(left.ubase if in_tensor else left.desc, i) for i in range(1 if in_tensor else 2)]  # type: ignore[arg-type]
+    where = left.ubase if in_tensor else left.desc
+    rows_a = [b.row(where, i) for i in range(1 if in_tensor else 2)]  # type: ignore[arg-type]
     rows_b = [b.row(right.desc, i) for i in range(2)]  # type: ignore[arg-type]
     row_d, row_i = b.row(to.ubase), b.row(more.ubase, 1)  # type: ignore[arg-type]
     keep = b.psrc(0, False)

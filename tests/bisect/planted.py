@@ -105,14 +105,18 @@ def spoil(unit: Unit, kind: str, place: float, way: float) -> None:
         )  # fmt: skip
         return
     immediate = lambda i: plain(i) and any(isinstance(o, Imm) and not o.sym for o in i.srcs)  # noqa: E731
-    regs = lambda i: [n for n, o in enumerate(i.srcs) if isinstance(o, Reg) and o.num >= 0 and o.file == "R"]  # noqa: E731
+
+    def regs(i: Inst) -> list[int]:
+        return [n for n, o in enumerate(i.srcs) if isinstance(o, Reg) and o.num >= 0 and o.file == "R"]
+
     ways = ("immediate", "register", "drop", "guard", "swap")
     what = ways[int(way * len(ways))]
     if what == "immediate" and (spots := _spots(unit, immediate)):
         b, n = spots[int(place * len(spots))]
         i = b.insts[n]
         first = next(k for k, o in enumerate(i.srcs) if isinstance(o, Imm) and not o.sym)
-        i.srcs = tuple([o._replace(value=o.value ^ 1) if k == first else o for k, o in enumerate(i.srcs)])  # type: ignore[union-attr]
+        changed = i.srcs[first]._replace(value=i.srcs[first].value ^ 1)  # type: ignore[union-attr]
+        i.srcs = (*i.srcs[:first], changed, *i.srcs[first + 1 :])
     elif what == "drop" and (spots := _spots(unit, lambda i: plain(i) and bool(i.dsts) and i.guard is None)):
         b, n = spots[int(place * len(spots))]
         del b.insts[n]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from orchestrator.api import compile_ptx
 from stages.simulate import Device
@@ -34,7 +35,9 @@ def kernel(arch: str, body: str) -> str:
     return HEAD.format(target="sm_75") + body + "ret;\n}\n"
 
 
-def run(arch: str, body: str, data: np.ndarray, block: int, level: int = 3, strict: bool = False) -> np.ndarray:  # type: ignore[type-arg]
+def run(
+    arch: str, body: str, data: NDArray[np.uint32], block: int, level: int = 3, strict: bool = False
+) -> NDArray[np.uint32]:
     device = Device(compile_ptx(kernel(arch, body), arch, {"opt-level": level}))
     out = data.copy()
     device.launch("k", 1, block, [out], limit=200_000, strict=strict)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final, NamedTuple
 
 from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.flow import ENDS, JUMPS, is_guarded
-from ir_format.model import INV, ZERO, Imm, Inst, Reg
+from ir_format.model import INV, ZERO, Imm, Inst, Operand, Reg
 from stages.disasm.cubin import WORD, Cubin
 from stages.disasm.listing import Decoded, decode_section
 from tests.check.schedule_mutants import replace
@@ -137,7 +138,7 @@ def _wrong(items: list[Decoded], n: int, inst: Inst) -> Iterator[tuple[str, Inst
         ]
         for name, at in (("BSSY target", others[0] if others else -1), ("BSSY target", items[n].target + 3 * WORD)):
             if 0 <= at < len(items) * WORD:
-                yield name, _with(inst, lambda o, at=at: o._replace(value=at) if type(o) is Imm else o)  # type: ignore[misc]
+                yield name, _with(inst, partial(_moved, to=at))
                 break
     if inst.op == "BREAK" and is_guarded(inst) and inst.guard is not None:
         yield "BREAK mask", replace(inst, guard=inst.guard._replace(flags=inst.guard.flags ^ INV))
@@ -167,5 +168,9 @@ def _wrong(items: list[Decoded], n: int, inst: Inst) -> Iterator[tuple[str, Inst
             yield name, replace(inst, srcs=(*inst.srcs[:k], old._replace(value=old.value + by), *inst.srcs[k + 1 :]))
 
 
-def _with(inst: Inst, fn: object) -> Inst:
-    return replace(inst, srcs=tuple(fn(o) for o in inst.srcs), dsts=tuple(fn(o) for o in inst.dsts))  # type: ignore[operator]
+def _moved(o: Operand, to: int) -> Operand:
+    return o._replace(value=to) if type(o) is Imm else o
+
+
+def _with(inst: Inst, fn: Callable[[Operand], Operand]) -> Inst:
+    return replace(inst, srcs=tuple(fn(o) for o in inst.srcs), dsts=tuple(fn(o) for o in inst.dsts))

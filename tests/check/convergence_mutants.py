@@ -288,7 +288,8 @@ class Bench:
             return "one warp"
         target = isa.target(self.cubin.sm)
         items = decode_section(self.cubin.sections[change.section], target)
-        guard = items[change.place].inst.guard if items[change.place].inst is not None else None  # type: ignore[union-attr]
+        inst = items[change.place].inst
+        guard = inst.guard if inst is not None else None
         index = self.device.program.index(address)
         kind = change.kind.split()[1]
         if kind == "number":

@@ -39,7 +39,9 @@ def module(*units: Unit, vars: tuple[Var, ...] = ()) -> Module:
     return m
 
 
-def cubin(sm: str, *units: Unit, vars: tuple[Var, ...] = (), externs: tuple[str, ...] = ()):  # type: ignore[no-untyped-def]
+def cubin(  # type: ignore[no-untyped-def]
+    sm: str, *units: Unit, vars: tuple[Var, ...] = (), externs: tuple[str, ...] = ()
+):
     m = module(*units, vars=vars)
     m.externs = list(externs)
     return read(link(Header("encoded", sm), m, list(units)))

@@ -23,8 +23,8 @@ from tests.isa.coverage import distinct_words
 
 TABLE = Path(evidence.__file__).parent / "rows" / "seen.py"
 HEAD = (
-    '"""On which SMs ptxas was seen to write a word of a row, by the names of '
-    ':func:`ir_format.isa.evidence.keys`. Made by tests/isa/evidence.py."""\n'
+    '"""On which SMs ptxas was seen to write a word of a row, by the names of :func:`ir_format.isa.evidence.keys`. '
+    'Made by\ntests/isa/evidence.py."""\n'
 )
 
 
@@ -70,7 +70,7 @@ def render(table: dict[str, frozenset[int]]) -> str:
     for head in sorted(groups, key=lambda h: (-len(groups[h]), h)):
         lines += textwrap.wrap(
             f"{head}: {' '.join(groups[head])}",
-            150,
+            118,
             subsequent_indent="  ",
             break_long_words=False,
             break_on_hyphens=False,

@@ -296,7 +296,10 @@ mov.b32 {{%h0, %g}}, %r0; mov.b32 {{%h1, %g}}, %r1; mov.b32 {{%h2, %g}}, %r2;
 """
     rng = random.Random(3)
     data = np.zeros((THREADS, 3 + 2 * len(forms)), np.uint32)
-    near = lambda: rng.choice((0, 0x8000)) | rng.choice((rng.randrange(0x3F00, 0x4100), rng.randrange(0x2F00)))  # noqa: E731
+
+    def near() -> int:
+        return rng.choice((0, 0x8000)) | rng.choice((rng.randrange(0x3F00, 0x4100), rng.randrange(0x2F00)))
+
     data[:, :3] = np.array([[near() | near() << 16 for _ in range(3)] for _ in range(THREADS)])
     given = data[:, :3].copy()
     Device(compile_ptx(text, arch)).launch("k", 1, THREADS, [data], strict=True)

@@ -53,7 +53,8 @@ def test_bits_are_tested_by_lop3(how: str, inverted: int) -> None:
     )
     assert "ISETP" not in ops(unit)
     (store,), (test,) = of(unit, "STG"), of(unit, "LOP3")
-    assert store.guard is not None and store.guard.num == test.dsts[0].num and store.guard.flags == inverted  # type: ignore[union-attr]
+    assert store.guard is not None and store.guard.flags == inverted
+    assert store.guard.num == test.dsts[0].num  # type: ignore[union-attr]
     assert test.dsts[1] == RZ and test.srcs[4] == Reg("P", PT.num, 0, 1, INV)
 
 

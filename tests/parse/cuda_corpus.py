@@ -26,8 +26,10 @@ HEADERS = (
 )  # fmt: skip
 _DECLARED = re.compile(r"([A-Za-z_][\w :*]*?)\b(\w+) ?\(([^()]*)\)( const)?( noexcept)?")
 _NOISE = re.compile(
-    r"\b(extern|static|inline|__\w*_DECL__|__DEVICE_\w+__|__device__|__host__|__forceinline__|__inline__|__cudart_builtin__|__device_builtin__|"
-    r"__CUDA_\w+|__\w+_DECL__|noexcept|template|typename|asm|__builtin\w*|volatile|__restrict__|constexpr)\b|__attribute__\S*"
+    r"\b(extern|static|inline|__\w*_DECL__|__DEVICE_\w+__|__device__|__host__|__forceinline__|__inline__|"
+    r"__cudart_builtin__|__device_builtin__|"
+    r"__CUDA_\w+|__\w+_DECL__|noexcept|template|typename|asm|__builtin\w*|volatile|__restrict__|constexpr)\b"
+    r"|__attribute__\S*"
 )
 _PLAIN = re.compile(r"(const )?[\w ]+\*{0,2}")
 _EXTRA = """

@@ -77,7 +77,13 @@ def ours(data: bytes, options: list[str]) -> Verdict:
 
 def _chain(data: bytes, target: str, options: dict[str, object]) -> int:
     out = io.BytesIO()
-    code = parse_to_stream([("k.ptx", data)], target, options, out.write, say=sys.stderr.write)  # type: ignore[arg-type]
+    code = parse_to_stream(
+        [("k.ptx", data)],
+        target,
+        options,  # type: ignore[arg-type]
+        out.write,
+        say=sys.stderr.write,  # type: ignore[arg-type]
+    )
     for stage in MIDDLE:
         if code:
             return code

@@ -158,7 +158,8 @@ class Machine:
             sign = inst.attrs["frame"]
             assert isinstance(sign, int)
             step = amount if self.physical else sign * frame.fn.frame
-            self.write(frame, inst.dsts[0], [(self.read(frame, inst.dsts[0])[0] + step) & 0xFFFFFFFF])  # type: ignore[arg-type]
+            to = inst.dsts[0]
+            self.write(frame, to, [(self.read(frame, to)[0] + step) & 0xFFFFFFFF])  # type: ignore[arg-type]
             return None
         if op in _SEEN:
             self.trace.append(tuple(self.value(frame, o) for o in inst.srcs))

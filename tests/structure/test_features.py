@@ -11,10 +11,19 @@ FOLDERS = ("ir_format", "stages", "orchestrator")
 
 
 def _is_sm(node: ast.expr) -> bool:
-    return (isinstance(node, ast.Name) and node.id == "sm") or (isinstance(node, ast.Attribute) and node.attr == "sm")
+    """`sm`, `x.sm`, `x.family`, `int(sm)`, and the `number` of a target."""
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "int" and node.args:
+        return _is_sm(node.args[0])
+    if isinstance(node, ast.Attribute) and node.attr == "number":
+        return ast.unparse(node.value).rpartition(".")[2] in ("target", "sm", "goal")
+    return (isinstance(node, ast.Name) and node.id == "sm") or (
+        isinstance(node, ast.Attribute) and node.attr in ("sm", "family")
+    )
 
 
 def _has_number(node: ast.expr) -> bool:
+    if isinstance(node, ast.IfExp):
+        return _has_number(node.body) or _has_number(node.orelse)
     parts = node.elts if isinstance(node, (ast.Tuple, ast.List, ast.Set)) else [node]
     return any(isinstance(n, ast.Constant) and type(n.value) is int for n in parts)
 

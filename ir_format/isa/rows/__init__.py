@@ -22,6 +22,6 @@ from ir_format.isa.rows import (
 
 #: Order matters only for tables and macros, which come first.
 TEXTS = (
-    tables.TEXT, pseudo.TEXT, integer.TEXT, floating.TEXT, half.TEXT, convert.TEXT, memory.TEXT, newer.TEXT, control.TEXT, uniform.TEXT, tensor.TEXT,
-    tensor_memory.TEXT, texture.TEXT, bulk.TEXT, warpgroup.TEXT,
+    tables.TEXT, pseudo.TEXT, integer.TEXT, floating.TEXT, half.TEXT, convert.TEXT, memory.TEXT, newer.TEXT,
+    control.TEXT, uniform.TEXT, tensor.TEXT, tensor_memory.TEXT, texture.TEXT, bulk.TEXT, warpgroup.TEXT,
 )  # fmt: skip

@@ -29,8 +29,10 @@ UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m2:MU(24) us:UR@64 x2:MU(D40) ; .{G
 UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64             ; .{? ? G.S S.S}@73-74 $ubmods 76=0
 UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64 x2:MU(D40)  ; .{? ? G.S S.S}@73-74 $ubmods 76=1
 op UBLKRED    read=global,shared write=global,shared,cluster atomic protocol noduplicate class=bulk
-UBLKRED      3bb+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64             ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 76=0
-UBLKRED      3bb+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64 x2:MU(D40)  ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 76=1
+UBLKRED      3bb+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64
+          ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 76=0
+UBLKRED      3bb+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64 x2:MU(D40)
+          ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 76=1
 # sm_107 has the two prefetches under other names (measured)
 op UBLKL2CCTL effect=cache protocol noduplicate class=bulk
 UBLKL2CCTL.PF    3bc+91 - sm=107    <- m2:MU(24) us:UR@64                      ; 76=0
@@ -38,8 +40,10 @@ UBLKL2CCTL.PF    3bc+91 - sm=107    <- m2:MU(24) us:UR@64 x2:MU(D40)           ;
 op UTMAL2CCTL effect=cache protocol noduplicate class=bulk
 UTMAL2CCTL.PF    5b8+91 - sm=107    <- t:MU(32)/dim m2:MU(24)                      ; $pdim 76=0
 UTMAL2CCTL.PF    5b8+91 - sm=107    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $pdim 76=1
-UTMAL2CCTL.PF    3b8+91 - sm=107    <- t:MU(32)/dim m2:MU(24) us:UR@64             ; .{? 2D:2 3D:3 4D:4 5D:5 ? ? ?}:dim@79-81 $pmode 76=0
-UTMAL2CCTL.PF    3b8+91 - sm=107    <- t:MU(32)/dim m2:MU(24) us:UR@64 x2:MU(D40)  ; .{? 2D:2 3D:3 4D:4 5D:5 ? ? ?}:dim@79-81 $pmode 76=1
+UTMAL2CCTL.PF    3b8+91 - sm=107    <- t:MU(32)/dim m2:MU(24) us:UR@64
+          ; .{? 2D:2 3D:3 4D:4 5D:5 ? ? ?}:dim@79-81 $pmode 76=0
+UTMAL2CCTL.PF    3b8+91 - sm=107    <- t:MU(32)/dim m2:MU(24) us:UR@64 x2:MU(D40)
+          ; .{? 2D:2 3D:3 4D:4 5D:5 ? ? ?}:dim@79-81 $pmode 76=1
 UTMAL2CCTL.PF    5b8+91 - sm=107   <- t5:MU(32) m2:MU(24)                         ; $gdim .GATHER4 84=1 76=0
 UTMAL2CCTL.PF    5b8+91 - sm=107   <- t5:MU(32) m2:MU(24) x2:MU(D40)              ; $gdim .GATHER4 84=1 76=1
 op UBLKPF     effect=cache protocol noduplicate class=bulk
@@ -55,8 +59,10 @@ UTMALDG      3b4+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) us:UR@64             ;
 UTMALDG      3b4+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) us:UR@64 x2:MU(D40)  ; $tdim $tmode .MULTICAST@75 $twocta 76=1
 UTMALDG      5b4+91 - sm=100+   <- t7:MU(32) m2:MU(24)                         ; $gdim .GATHER4 84=1 $twocta 76=0
 UTMALDG      5b4+91 - sm=100+   <- t7:MU(32) m2:MU(24) x2:MU(D40)              ; $gdim .GATHER4 84=1 $twocta 76=1
-UTMALDG      3b4+91 - sm=100+   <- t7:MU(32) m2:MU(24) us:UR@64                ; $gdim .GATHER4 82-84=4 .MULTICAST@75 $twocta 76=0
-UTMALDG      3b4+91 - sm=100+   <- t7:MU(32) m2:MU(24) us:UR@64 x2:MU(D40)     ; $gdim .GATHER4 82-84=4 .MULTICAST@75 $twocta 76=1
+UTMALDG      3b4+91 - sm=100+   <- t7:MU(32) m2:MU(24) us:UR@64
+          ; $gdim .GATHER4 82-84=4 .MULTICAST@75 $twocta 76=0
+UTMALDG      3b4+91 - sm=100+   <- t7:MU(32) m2:MU(24) us:UR@64 x2:MU(D40)
+          ; $gdim .GATHER4 82-84=4 .MULTICAST@75 $twocta 76=1
 op UTMASTG    read=shared write=global protocol noduplicate class=bulk
 UTMASTG      3b5+91 - sm=90+    <- t:MU(32)/dim m2:MU(24)                      ; $sdim .IM2COL@82 83=0 76=0
 UTMASTG      3b5+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $sdim .IM2COL@82 83=0 76=1
@@ -82,5 +88,8 @@ USETMAXREG   9c8+91 - sm=90+    UPu <- i:I(u)@32-41                            ;
 USETMAXREG   9c8+91 - sm=90+    <- i:I(u)@32-41                                ; .DEALLOC 72-73=1 .CTAPOOL 74=1 81-83=7
 # ---- reductions of multicast objects over eight-bit floats (the others are in memory.py)
 op LDGMC      read=multicast class=ldg
-LDGMC        1a5 GU sm=100+     d/at <- m:M(R24,O40-63,U64,X82,W81) ; .E 72=1 .{ADD MIN MAX HPADD}@88-89 87=1 .{? E5M2x4.RN:1 E5M2x8.RN:2 E5M2x16.RN:4 E4M3x4.RN:1 E4M3x8.RN:2 E4M3x16.RN:4 ? ? ? ? ? ? ? ? ?}:at@73-76 .STRONG.SYS 77-80=10
+LDGMC        1a5 GU sm=100+     d/at <- m:M(R24,O40-63,U64,X82,W81)
+          ; .E 72=1 .{ADD MIN MAX HPADD}@88-89 87=1
+          .{? E5M2x4.RN:1 E5M2x8.RN:2 E5M2x16.RN:4 E4M3x4.RN:1 E4M3x8.RN:2 E4M3x16.RN:4 ? ? ? ? ? ? ? ? ?}:at@73-76
+          .STRONG.SYS 77-80=10
 """

@@ -11,14 +11,19 @@ TEXT = r"""
 enum ugrord  = ? ? ? ? ? ? ? STRONG.GPU MMIO.GPU ? STRONG.SYS ? MMIO.SYS ? ? ?
 # ---- uniform stores and reductions to global memory (mmio asynchronous stores)
 op USTGR      write=global protocol class=ustg
-USTGR.E.NA   377+91 - sm=100-110 <- m:MUO(U24,O40-63,E64,Z) us:UR@32/usz ; .{EFL2 _ ELL2 ?}@83-84 .{U8:1 S8:1 U16:1 S16:1 _:1 64:2 ? ?}:usz@73-75 .ugrord@77-80 72=0
+USTGR.E.NA   377+91 - sm=100-110 <- m:MUO(U24,O40-63,E64,Z) us:UR@32/usz
+          ; .{EFL2 _ ELL2 ?}@83-84 .{U8:1 S8:1 U16:1 S16:1 _:1 64:2 ? ?}:usz@73-75 .ugrord@77-80 72=0
 op UREDGR     read=global write=global atomic protocol class=ustg
-UREDGR.E.ADD.NA 378+91 - sm=100-110 <- m:MUO(U24,O40-63,E64,Z) us:UR@32/usz ; .{EFL2 _ ELL2 ?}@83-84 .{_:1 S32:1 64:2 ? ? ? ? ?}:usz@73-75 .ugrord@77-80 72=0 87-89=0
+UREDGR.E.ADD.NA 378+91 - sm=100-110 <- m:MUO(U24,O40-63,E64,Z) us:UR@32/usz
+          ; .{EFL2 _ ELL2 ?}@83-84 .{_:1 S32:1 64:2 ? ? ? ? ?}:usz@73-75 .ugrord@77-80 72=0 87-89=0
 # ---- matrices of bytes
-LDSM         03b L  sm=100+      d/lnum <- m:M(R24,O40-63,U32,Y)     ; .{? ? ? ? ? U4x16P64TO8 U6x16P32TO8 ?}@75-77 .M816 78-80=2 .{_:1 2:2 4:4 ?}:lnum@72-73
-LDSM         03b L  sm=100+      d/lnum <- m:M(R24,O40-63,U32,Y)     ; .{? ? ? ? ? U4x16P64TO8 U6x16P32TO8 8}@75-77 .MT1616 78-80=4 .{_:2 2:4 ? ?}:lnum@72-73
+LDSM         03b L  sm=100+      d/lnum <- m:M(R24,O40-63,U32,Y)
+          ; .{? ? ? ? ? U4x16P64TO8 U6x16P32TO8 ?}@75-77 .M816 78-80=2 .{_:1 2:2 4:4 ?}:lnum@72-73
+LDSM         03b L  sm=100+      d/lnum <- m:M(R24,O40-63,U32,Y)
+          ; .{? ? ? ? ? U4x16P64TO8 U6x16P32TO8 8}@75-77 .MT1616 78-80=4 .{_:2 2:4 ? ?}:lnum@72-73
 op STSM       write=shared convergent class=sts
-STSM         044 L  sm=100+      <- m:M(R24,O40-63,U64,Y) s:R@32/lnum  ; .8 75=1 .MT168 78-79=2 .{_:1 2:2 4:4 ?}:lnum@72-73
+STSM         044 L  sm=100+      <- m:M(R24,O40-63,U64,Y) s:R@32/lnum
+          ; .8 75=1 .MT168 78-79=2 .{_:1 2:2 4:4 ?}:lnum@72-73
 # ---- caches of local memory
 op CCTLL      effect=cache fence class=cctl
 CCTLL        990 -               <- m:M(R24,O40-63)                  ; .{PF1 PF2 WB IV ? RS ? ? ? ? ? ? ? ? ? ?}@87-90

@@ -40,7 +40,8 @@ enum tmshape = {_shapes(0, 8)}
     + r"""
 enum tmstat  = ? x2:2 x4:4 x8:8 x16:16 x32:32 x64:64 x128:128
 enum akeep   = _ A_KEEP A_REUSE A_REUSE.A_KEEP
-enum bkeep   = _ BUFFER1 BUFFER2 BUFFER3 B_KEEP B_KEEP.BUFFER1 B_KEEP.BUFFER2 B_KEEP.BUFFER3 B_REUSE B_REUSE.BUFFER1 B_REUSE.BUFFER2 B_REUSE.BUFFER3
+enum bkeep   = _ BUFFER1 BUFFER2 BUFFER3 B_KEEP B_KEEP.BUFFER1 B_KEEP.BUFFER2 B_KEEP.BUFFER3 B_REUSE B_REUSE.BUFFER1
+          B_REUSE.BUFFER2 B_REUSE.BUFFER3
                B_REUSE.B_KEEP B_REUSE.B_KEEP.BUFFER1 B_REUSE.B_KEEP.BUFFER2 B_REUSE.B_KEEP.BUFFER3
 enum cpshape = _ ? 4dp256bit 128dp128bit 2x64dp128bit_lw02_lw13 2x64dp128bit_lw01_lw23 4x32dp128bit ?
 enum cpfmt   = _ U4x16P64 U6x16P32 ?
@@ -52,7 +53,8 @@ def utcbx    = b2:GD@32 d:TM@64 e2:TI@40 x2:TM@48 UPp
 def utc1     = .{_:4 WS:2}:lanes@83 85=0
 def utc2     = .2CTA 85=1 .{_:8 WS:2}:lanes@83 79-82=0
 def utcx     = .2CTA@85 79-83=0
-# ---- matrix products: a from shared memory (gdesc) or tensor memory, d accumulates where the predicate says so; u: disabled lanes, with WS zero columns;
+# ---- matrix products: a from shared memory (gdesc) or tensor memory, d accumulates where the predicate says so; u:
+# disabled lanes, with WS zero columns;
 # x: scales; e: the pair of metadata address and instruction descriptor
 op UTCHMMA    read=shared,tensor write=tensor protocol noduplicate class=utc
 UTCHMMA      5ea+91 - sm=100-110  <- $utcab $utcb s:I(u)@75-78?=0  ; $utc1 72-74=0 62-63=0
@@ -72,8 +74,10 @@ UTCQMMA      9ea+91 - sm=100-110  <- $utcta $utcb2                 ; $utc2 .ASHI
 UTCQMMA      dea+91 - sm=100-110  <- $utcab $utcbx                 ; $utcx 72-74=3 62-63=0
 UTCQMMA      fea+91 - sm=100-110  <- $utcta $utcbx                 ; $utcx 72-74=3 62-63=0
 op UTCOMMA    read=shared,tensor write=tensor protocol noduplicate class=utc
-UTCOMMA      5ea+91 - sm=100-110  <- $utcab $utcbx                 ; $utcx <100,110>.4X@62=0 <103,107>.BLOCK16@62=0 63=1 72-74=0
-UTCOMMA      9ea+91 - sm=100-110  <- $utcta $utcbx                 ; $utcx <100,110>.4X@62=0 <103,107>.BLOCK16@62=0 63=1 72-74=0
+UTCOMMA      5ea+91 - sm=100-110  <- $utcab $utcbx
+          ; $utcx <100,110>.4X@62=0 <103,107>.BLOCK16@62=0 63=1 72-74=0
+UTCOMMA      9ea+91 - sm=100-110  <- $utcta $utcbx
+          ; $utcx <100,110>.4X@62=0 <103,107>.BLOCK16@62=0 63=1 72-74=0
 # ---- copies, arrival, allocation
 op UTCCP      read=shared write=tensor protocol noduplicate class=utc
 UTCCP.T.S    9e7+91 - sm=100-110  <- t:TM(O40-63+72-79)@24 b2:GD@32 ; .2CTA@85 .cpshape@83-84+88 .cpfmt@80-81
@@ -89,9 +93,13 @@ UVIRTCOUNT.DEALLOC.SMPOOL 84c    - sm=100+ <- i:I(u)@32-63      ;
 FENCE.VIEW.ASYNC.T 3c6  - sm=100-110  <-                        ; 72-73=2
 # ---- loads and stores
 op LDTM       read=tensor convergent varies protocol noduplicate class=ldtm
-LDTM         9ee+91 - sm=100-110  d/tmshape <- t:TM(O40-63+72-79)@32 ; .tmshape@81-82+87+83-85 .PACK16BIT@80            ; guard=UP
-LDTM.STAT    5ee+91 - sm=103-110  r:R@24 d/tmstat <- t:TM(O40-63+72-79)@32 ; .{? ? _ ? 16dp32bit_t0_t15 16dp32bit_t16_t31 ? ?}@81-82+87 .tmstat@83-85 .{MAX MAXABS MIN MINABS}@66-67 .{_ S32 F32 ?}@64-65 .NAN@68 ; guard=UP
+LDTM         9ee+91 - sm=100-110  d/tmshape <- t:TM(O40-63+72-79)@32 ; .tmshape@81-82+87+83-85 .PACK16BIT@80
+          ; guard=UP
+LDTM.STAT    5ee+91 - sm=103-110  r:R@24 d/tmstat <- t:TM(O40-63+72-79)@32
+          ; .{? ? _ ? 16dp32bit_t0_t15 16dp32bit_t16_t31 ? ?}@81-82+87 .tmstat@83-85 .{MAX MAXABS MIN MINABS}@66-67
+          .{_ S32 F32 ?}@64-65 .NAN@68 ; guard=UP
 op STTM       write=tensor convergent protocol noduplicate class=sttm
-STTM         9ed+91 - sm=100-110  <- t:TM(O40-63+72-79)@64 b:R@32/tmshape ; .tmshape@81-82+87+83-85 .EXPAND16BIT@80     ; guard=UP
+STTM         9ed+91 - sm=100-110  <- t:TM(O40-63+72-79)@64 b:R@32/tmshape ; .tmshape@81-82+87+83-85 .EXPAND16BIT@80
+          ; guard=UP
 """
 )

@@ -325,7 +325,8 @@ def set_(b: Builder, inst: PtxInst) -> None:
 def selp(b: Builder, inst: PtxInst) -> None:
     t = inst.types[0]
     p = b.src(inst.operands[3], "pred")
-    b.select(b.dst(inst.operands[0], t), b.src(inst.operands[1], t), b.src(inst.operands[2], t), p)  # type: ignore[arg-type]
+    to, yes, no = b.dst(inst.operands[0], t), b.src(inst.operands[1], t), b.src(inst.operands[2], t)
+    b.select(to, yes, no, p)  # type: ignore[arg-type]
 
 
 def slct(b: Builder, inst: PtxInst) -> None:

@@ -119,7 +119,9 @@ def _query(b: Builder, inst: PtxInst) -> None:
         return
     _, _, axis = what.partition("::")
     to = inst.operands[0]
-    wanted: list[tuple[ptx.Operand, str]] = [(to, axis)] if axis else list(zip(to.elems, "xyz", strict=False))  # type: ignore[union-attr]
+    wanted: list[tuple[ptx.Operand, str]] = [(to, axis)]
+    if not axis:
+        wanted = list(zip(to.elems, "xyz", strict=False))  # type: ignore[union-attr]
     parts: list[tuple[Reg, Reg]] = []
     for d, a in wanted:
         v: Reg = b.r()

@@ -156,7 +156,13 @@ def _const_words(b: Builder, d: Reg, at: Const) -> None:
             b.emit("LDC", b.word(d, i), (at._replace(offset=at.offset + 4 * i),))
 
 
-def _ld_function_param(b: Builder, inst: PtxInst, elems: tuple[ptx.Operand, ...], t: str, param: tuple) -> None:  # type: ignore[type-arg]
+def _ld_function_param(
+    b: Builder,
+    inst: PtxInst,
+    elems: tuple[ptx.Operand, ...],
+    t: str,
+    param: tuple,  # type: ignore[type-arg]
+) -> None:
     name, decl, offset = param
     warn_outside(b, name, decl, offset)
     n = b.bits(t) // 8
@@ -216,7 +222,13 @@ def st(b: Builder, inst: PtxInst) -> None:
     mark_strong(b, o, since)
 
 
-def _st_function_param(b: Builder, inst: PtxInst, elems: tuple[ptx.Operand, ...], t: str, param: tuple) -> None:  # type: ignore[type-arg]
+def _st_function_param(
+    b: Builder,
+    inst: PtxInst,
+    elems: tuple[ptx.Operand, ...],
+    t: str,
+    param: tuple,  # type: ignore[type-arg]
+) -> None:
     name, decl, offset = param
     warn_outside(b, name, decl, offset)
     n = b.bits(t) // 8

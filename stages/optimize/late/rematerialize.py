@@ -21,7 +21,7 @@ from ir_format.flow import Liveness, is_guarded, loop_depths, read_regs, written
 from ir_format.isa import facts
 from ir_format.model import NOT_PT, PT, Const, Function, Inst, Reg
 from ir_format.record import NamedTuple
-from ir_format.rename import fresh_names, rename, rename_reads
+from ir_format.rename import fresh_names, rename, renumber_reads
 from stages.optimize.analyses import Analyses
 from stages.optimize.late.places import Place, insert, readers
 from stages.optimize.late.pressure import CHEAP
@@ -333,10 +333,7 @@ def _rewrite(f: Function, values: Values, chosen: list[_Recipe], uses: dict[int,
             for place, n in cluster:
                 reader = f.blocks[place].insts[n]
                 values.adjust(reader, -1)
-                rename_reads(
-                    reader,
-                    lambda reg, v=r.vreg, to=fresh[r.vreg]: reg._replace(num=to) if reg.num == v else reg,  # type: ignore[misc]
-                )
+                renumber_reads(reader, {r.vreg: fresh[r.vreg]})
                 values.adjust(reader, +1)
     if before:
         insert(f, before)

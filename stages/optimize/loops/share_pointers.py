@@ -18,7 +18,7 @@ from typing import Final
 from ir_format.flow import Loop, is_guarded, read_regs, written_regs
 from ir_format.model import NOT_PT, PT, RZ, ZERO, Const, Function, Imm, Inst, Operand, Reg, imm
 from ir_format.record import NamedTuple
-from ir_format.rename import duplicate, fresh_names, rename, rename_reads
+from ir_format.rename import duplicate, fresh_names, rename, renumber_reads
 from stages.optimize.analyses import FLOW, Analyses
 from stages.optimize.late.places import Place, insert
 from stages.optimize.loops.natural import find_loops, has_loops
@@ -295,12 +295,14 @@ class _Sharer:
         more = self._more(lead)
         if more:
             mods, y, size = more
-            out.append(Inst("IMAD", mods, (shared, PT), (y, imm(size), now, NOT_PT), None, line, loc))  # type: ignore[arg-type]
+            sources = (y, imm(size), now, NOT_PT)  # type: ignore[arg-type]
+            out.append(Inst("IMAD", mods, (shared, PT), sources, None, line, loc))  # type: ignore[arg-type]
         elif now is not shared:
             out.append(Inst("COPY", (), (shared,), (now,), None, line, loc))
         if lead.sums:
             source = lead.start.dsts[0]
-            out += self._renamed(lead.sums, {lead.pair.num: shared.num, source.num: shared.num})  # type: ignore[union-attr]
+            names = {lead.pair.num: shared.num, source.num: shared.num}  # type: ignore[union-attr]
+            out += self._renamed(lead.sums, names)
         for r in rows:
             self.gone.update(id(i) for i in r.steps)
         before.setdefault(lead.places[0], []).extend(self._renamed(lead.steps, {lead.pair.num: shared.num}))
@@ -325,10 +327,7 @@ class _Sharer:
                         Inst("IMAD", r.mods, (new, PT), (r.x, imm(r.scale), shared, NOT_PT), None, user.line, user.loc)
                     )
                 last = p
-                rename_reads(
-                    user,
-                    lambda reg, old=r.pair.num, to=new.num: reg._replace(num=to) if reg.num == old else reg,  # type: ignore[misc]
-                )
+                renumber_reads(user, {r.pair.num: new.num})
 
     def _renamed(self, insts: tuple[Inst, ...], to: dict[int, int]) -> list[Inst]:
         """Copies of instructions with other registers; what else they write (a carry) has a new name."""

@@ -233,7 +233,8 @@ class _Loads:
         if got is None or self.count - got.at > _FAR:
             return None
         if x.words:
-            return got.value if got.size == 4 and (got.how == (False,) or "CONSTANT" in x.how[0]) else None  # type: ignore[index]
+            constant = "CONSTANT" in x.how[0]  # type: ignore[index]
+            return got.value if got.size == 4 and (got.how == (False,) or constant) else None
         return got.value if got.how == x.how else None
 
     def _note(self, x: Access, d: Operand, how: object) -> None:

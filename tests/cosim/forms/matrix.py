@@ -69,7 +69,8 @@ def _selector(opcode: str, rng: random.Random) -> int:
     """The sparsity selector: pairs of threads for forms with 32 bits of metadata per pair, one of four for 64 bits
     (documented)."""
     if re.search(
-        r"m16n8k16\S*\.(f16|bf16)|m16n8k8\S*tf32|m16n8k32\S*\.(f16|bf16)\.f16|m16n8k16\S*tf32|m16n8k32\S*\.[us]8|m16n8k64\S*\.[us]4",
+        r"m16n8k16\S*\.(f16|bf16)|m16n8k8\S*tf32|m16n8k32\S*\.(f16|bf16)\.f16|m16n8k16\S*tf32"
+        r"|m16n8k32\S*\.[us]8|m16n8k64\S*\.[us]4",
         opcode,
     ):
         return rng.randrange(2)
