@@ -1,22 +1,42 @@
 """Debug sections of ``-g``: what the PTX text holds in ``.section`` blocks goes into the file, its addresses resolved.
 
 The front end writes DWARF for PTX: labels of the code, variables, other sections. A label's place is that of the first
-instruction that came of a later line of the PTX text. Registers stay what the front end wrote (names of PTX registers
-as numbers): the tables that tell a debugger where the allocator put them (`.nv_debug_info_reg_sass`,
-`.nv_debug_info_reg_type`) are not written.
+instruction that came of a later line of the PTX text. Registers stay what the front end wrote, names of PTX registers
+as numbers; `.nv_debug_info_reg_sass` tells a debugger where the allocator put them, `.nv_debug_info_reg_type` of what
+type they are. Both are lists of functions: the name, NUL, the number of rows (32 bits), the rows. A row of the first is
+the part of the register (32 bits), its name, NUL, the machine's register as DWARF numbers it, begin and end in the code
+of the function; of the second a byte (measured).
 """
 
 from __future__ import annotations
 
+import struct
 from typing import Final
 
 from ir_format.diag import CompileError
-from ir_format.model import AttrValue, Code, Module
+from ir_format.model import AttrValue, Code, Function, Module
 from ir_format.record import Record, fresh
 from stages.elf.layout import Kernel
+from stages.elf.lines import sleb
 
 R_CUDA_32: Final = 1
 R_CUDA_64: Final = 2
+
+REG_SASS: Final = ".nv_debug_info_reg_sass"
+REG_TYPE: Final = ".nv_debug_info_reg_type"
+GENERAL: Final = 5 << 24  # numbers of R registers in DWARF
+PREDICATE: Final = 2 << 24
+# Numbers of register types (measured); plus 64 for vectors of two, 128 for vectors of four.
+TYPES: Final = {
+    "b8": 0, "b16": 1, "b32": 2, "b64": 3, "u8": 4, "u16": 5, "u32": 6, "u64": 7, "s8": 8, "s16": 9, "s32": 10,
+    "s64": 11, "f16": 12, "f16x2": 13, "f32": 14, "f64": 15, "pred": 16, "b128": 17,
+}  # fmt: skip
+VECTORS: Final = {2: 64, 4: 128}
+
+FRAME: Final = "\0frame"
+OP_ADDR: Final = 0x03
+OP_FBREG: Final = 0x91
+OP_NOP: Final = 0x96
 
 
 class DebugSection(Record):
@@ -29,7 +49,7 @@ class DebugSection(Record):
 
 class _Names(Record):
     """The meaning of symbols of the debug sections: (symbol of the file, addend), or a plain number with an empty
-    symbol."""
+    symbol. With ``FRAME`` for a symbol the number is relative to the end of the function's frame."""
 
     known: dict[str, tuple[str, int]] = fresh(default_factory=dict)
 
@@ -76,13 +96,15 @@ def _names(kernels: list[Kernel], variables: list[str], sections: dict[str, Attr
                 known.setdefault(label, (k.name, placed.begin + _place_of(placed.code, line)))
             for symbol, value in _rows(f.attrs.get("places")):
                 known.setdefault(symbol, ("", value))
+            for symbol, value in _rows(f.attrs.get("local_places")):
+                known.setdefault(symbol, (FRAME, value - placed.code.frame))
     return out
 
 
 def debug_sections(module: Module, kernels: list[Kernel], variables: list[str]) -> list[DebugSection]:
     """The sections, in the order of the PTX text. ``variables``: those that the file has symbols for."""
     names = _names(kernels, variables, module.sections).known
-    out: list[DebugSection] = []
+    out = register_sections(kernels)
     for name, body in module.sections.items():
         if (
             not isinstance(body, tuple)
@@ -101,6 +123,49 @@ def debug_sections(module: Module, kernels: list[Kernel], variables: list[str]) 
     return out
 
 
+def register_sections(kernels: list[Kernel]) -> list[DebugSection]:
+    """The two tables of PTX registers, for ``kernels`` in declaration order. Of a device function with copies in
+    several kernels the first copy counts, as for its addresses."""
+    places, types = bytearray(), bytearray()
+    seen: set[str] = set()
+    for k in kernels:
+        by_name = {f.name: f for f in k.unit.functions}
+        for placed in k.functions:
+            name = placed.code.name
+            f = by_name.get(name)
+            if f is None or name in seen or "registers" not in f.attrs:
+                continue
+            seen.add(name)
+            rows = _registers(f)
+            head = name.encode() + b"\0" + struct.pack("<I", len(rows))
+            places += head + b"".join(row for row, _ in rows)
+            types += head + bytes([of for _, of in rows])
+    return [DebugSection(REG_SASS, places), DebugSection(REG_TYPE, types)] if places else []
+
+
+def _registers(f: Function) -> list[tuple[bytes, int]]:
+    """A function's rows: where a register is, and its type."""
+    out: list[tuple[bytes, int]] = []
+    variables, found = f.attrs.get("variables"), f.attrs["registers"]
+    for place in found if isinstance(found, tuple) else ():
+        match place:
+            case (int(row), int(part), int(number), int(begin), int(end)) if isinstance(variables, tuple):
+                pass
+            case _:
+                raise CompileError(f"the registers of '{f.name}' are malformed")
+        match variables[row] if 0 <= row < len(variables) else None:
+            case (_, str(name), str(of), int(elements), _, _):
+                number |= PREDICATE if of == "pred" else GENERAL
+            case _:
+                raise CompileError(f"the variables of '{f.name}' are malformed")
+        try:
+            text = struct.pack("<I", part) + name.encode() + b"\0" + struct.pack("<3I", number, begin, end)
+        except (struct.error, UnicodeEncodeError):
+            raise CompileError(f"the registers of '{f.name}' are malformed") from None
+        out.append((text, TYPES.get(of, 2) + VECTORS.get(elements, 0)))
+    return out
+
+
 def _apply(section: DebugSection, fixup: AttrValue, names: dict[str, tuple[str, int]]) -> None:
     match fixup:
         case (int(at), int(size), str(symbol), int(addend), str(minus)) if (
@@ -108,6 +173,12 @@ def _apply(section: DebugSection, fixup: AttrValue, names: dict[str, tuple[str, 
         ):
             base, value = names.get(symbol, ("", 0))  # removed code is at 0, where nothing finds it
             value += addend
+            if base == FRAME:
+                if size == 8 and at and section.data[at - 1] == OP_ADDR and not minus:
+                    # A local variable has no address: ptxas writes its place in the frame in as many bytes.
+                    section.data[at - 1 : at + 8] = (bytes((OP_FBREG,)) + sleb(value)).ljust(9, bytes((OP_NOP,)))
+                    return
+                base = ""
             if minus:
                 value -= names.get(minus, ("", 0))[1]
             elif base and size in (4, 8):

@@ -8,12 +8,12 @@ per ABI generation, in file order.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.features import has
-from ir_format.model import Param
+from ir_format.model import AttrValue, Param
 from ir_format.target import PARAM_SMALL, Target
 from stages.elf import attrs
 from stages.elf.headers import KINDS
@@ -366,6 +366,11 @@ def function_info(k: Kernel, t: Target, symbols: Symbols) -> bytes:
     return b"".join(write(k, t, symbols) for write in (_FUNCTION_FROM_90 if t.compat else _FUNCTION_BEFORE_90))
 
 
+def errors_at_exit(options: Mapping[str, AttrValue]) -> bool:
+    """Whether the code makes errors visible at each exit, which a record of each kernel and function says."""
+    return bool(options.get("make-errors-visible-at-exit") or options.get("device-debug"))
+
+
 def module_info(
     kernels: list[Kernel], t: Target, symbols: Symbols, samplers: Sequence[str] = (), errors: bool = False
 ) -> bytes:
@@ -384,7 +389,7 @@ def module_info(
         out += words(FRAME_SIZE, symbols[k.name], k.functions[0].code.frame)
         if k is kernels[0] and any(attrs.number(other.unit, "texmode_independent", 0, 1) for other in kernels):
             out += record(NVAL, TEXMODE_INDEPENDENT)
-        if k is kernels[0] and errors:
+        if errors:
             out += record(NVAL, GEN_ERRBAR_AT_EXIT)
     for k in reversed(kernels):
         out += words(MIN_STACK_SIZE, symbols[k.name], k.min_stack)

@@ -284,9 +284,7 @@ class Linker:
                 ".nv.info",
                 image.SHT_INFO,
                 0,
-                info.module_info(
-                    self.kernels[::-1], t, index, samplers, bool(self.header.options.get("make-errors-visible-at-exit"))
-                ),
+                info.module_info(self.kernels[::-1], t, index, samplers, info.errors_at_exit(self.header.options)),
                 link=".symtab",
                 align=4,
             )

@@ -472,6 +472,8 @@ class ObjectLinker:
             body += info.words(info.REGCOUNT, index[k.name], k.regcount)
             body += info.words(info.MAX_STACK_SIZE, index[k.name], 0)
             body += info.words(info.FRAME_SIZE, index[k.name], k.min_stack)
+            if info.errors_at_exit(self.header.options):
+                body += info.record(info.NVAL, info.GEN_ERRBAR_AT_EXIT)
         out = [Section(".nv.info", image.SHT_INFO, 0, bytes(body), link=".symtab", align=4)]
         if t.compat:
             isa = max((attrs.number(k.unit, "isa_class", 1, 4, 1) for k in self.kernels), default=1)

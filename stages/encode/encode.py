@@ -62,6 +62,7 @@ def encode_function(f: Function, target: Target) -> Code:
     lines: list[tuple[int, int, int]] = []
     marks: list[tuple[str, int, int]] = []
     place = (-1, -1)
+    variables = _Variables() if "variables" in f.attrs else None
     encode = target.encode
     for block in f.blocks:
         pc = begin[block.id]
@@ -90,11 +91,43 @@ def encode_function(f: Function, target: Target) -> Code:
                 place = (inst.line, inst.loc)
                 lines.append((pc, *place))
             _mark(inst, pc, marks, target)
+            if variables is not None and inst.attrs and "variables" in inst.attrs:
+                variables.see(inst, pc)
             pc += WORD
     if any(kind == "mbarrier" for kind, _, _ in marks):
         marks = _with_loops(f, begin, marks)
+    if variables is not None:
+        f.attrs["registers"] = variables.finish(len(data))
     regs = f.regs.get("R", 0)
     return Code(f.name, f.kind, bytes(data), tuple(relocs), tuple(lines), tuple(marks), regs, f.frame)
+
+
+class _Variables:
+    """Where in the code registers hold parts of PTX registers, from what `regalloc` noted at the instructions: (row of
+    ``variables``, part, register, begin, end), by begin."""
+
+    def __init__(self) -> None:
+        self.open: dict[tuple[int, int, int], int] = {}
+        self.rows: list[tuple[int, int, int, int, int]] = []
+
+    def see(self, inst: Inst, pc: int) -> None:
+        """What begins and ends before an instruction."""
+        noted = inst.attrs.get("variables") if inst.attrs else None
+        for event in noted if isinstance(noted, tuple) else ():
+            match event:
+                case (int(row), int(part), int(reg)) if reg >= 0:
+                    self.open.setdefault((row, part, reg), pc)
+                case (int(row), int(part), int(reg)):
+                    begin = self.open.pop((row, part, ~reg), pc)
+                    if begin < pc:
+                        self.rows.append((row, part, ~reg, begin, pc))
+                case _:
+                    raise CompileError("attribute 'variables' has an illegal value", inst.line)
+
+    def finish(self, end: int) -> AttrValue:
+        """All rows, for code that ends there."""
+        self.rows += [(*key, begin, end) for key, begin in self.open.items() if begin < end]
+        return tuple(sorted(self.rows, key=lambda r: (r[3], r[0], r[1], r[2])))
 
 
 def block_offsets(f: Function) -> dict[int, int]:

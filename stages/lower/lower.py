@@ -13,11 +13,12 @@ from ir_format.ptx import PtxFunction, PtxInst, PtxLabel, PtxModule, PtxParam, P
 from ir_format.record import replace
 from ir_format.target import Target
 from stages.analysis.abi import without_saves
-from stages.lower.abi.arguments import param_base, signature_text
+from stages.lower.abi.arguments import signature_text
 from stages.lower.abi.frame import begin_function, end_function
 from stages.lower.builder import Builder
 from stages.lower.cleanup import tidy_blocks
 from stages.lower.convergence.converge import insert_convergence
+from stages.lower.debug_places import set_debug_places
 from stages.lower.headers import HEADERS
 from stages.lower.legalize import legalize
 from stages.lower.rules.modifiers import unknown_modifier
@@ -115,8 +116,8 @@ def lower_unit(pu: PtxUnit, module: PtxModule, header: Header) -> Unit:
     for b, pf in lowered:
         insert_convergence(b.fn, ctx.sm, exact)
         legalize(b.fn, ctx, pf)
-        if ctx.debug_names:
-            _debug_places(b)
+        if ctx.debugging:
+            set_debug_places(b)
     return unit
 
 
@@ -225,24 +226,6 @@ def _tell_used_bytes(made: list[Inst], mask: int) -> None:
     loads = [i for i in made if i.op in facts.loads() and i.op not in facts.having("convergent")]
     if len(loads) == 1:
         loads[0].attrs = {**(loads[0].attrs or {}), "mark": "unused", "mark_value": mask}
-
-
-def _debug_places(b: Builder) -> None:
-    """The places of this function's symbols for the debug sections: labels by their PTX line, variables by their place
-    in their space."""
-    names, pf, ctx = b.ctx.debug_names, b.pf, b.ctx
-    places: list[tuple[str, int]] = []
-    if pf.entry:
-        places += [(p.name, param_base(b) + p.offset) for p in pf.params if p.name in names]
-    for v in pf.vars:
-        if v.name in names and v.space == "local":
-            places.append((v.name, b.local_offset[v.name]))
-        elif v.name in names and v.space == "shared" and not ctx.relocatable:
-            places.append((v.name, ctx.target.smem_base + ctx.shared_offset(b, v.name)))
-    b.fn.attrs["places"] = tuple(places)
-    b.fn.attrs["labels"] = tuple(
-        [(pf.labels[x.index], x.line) for x in pf.body if type(x) is PtxLabel and pf.labels[x.index] in names]
-    )
 
 
 def block_of(b: Builder, index: int) -> int:

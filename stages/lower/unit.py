@@ -23,7 +23,8 @@ class UnitContext:
         "_places",
         "cache_options",
         "contracts",
-        "debug_names",
+        "debug_sections",
+        "debugging",
         "funcs",
         "header",
         "helpers",
@@ -57,11 +58,9 @@ class UnitContext:
         self.cache_options: dict[str, str] = {
             name: value for name, value in header.options.items() if name.endswith("-cache") and isinstance(value, str)
         }
-        self.debug_names: frozenset[str] = (  # what the debug sections name
-            frozenset(name for s in module.sections for x in s.fixups for name in (x.symbol, x.minus))
-            if header.options.get("device-debug")
-            else frozenset()
-        )
+        options = header.options
+        self.debugging = bool(options.get("device-debug")) and not options.get("suppress-debug-info")
+        self.debug_sections = module.sections
         self.shared_at: dict[str, int] = {}
         self.shared_size = 0
         self._lay_out_shared()

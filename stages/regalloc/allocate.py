@@ -23,6 +23,7 @@ from stages.regalloc.live_ranges import Ranges
 from stages.regalloc.parallel_copies import split_parallel
 from stages.regalloc.register_counts import most_registers, stretches
 from stages.regalloc.spill import Say
+from stages.regalloc.variables import keep
 
 FILES: Final = frozenset({"R", "UR", "P", "UP", "B", "M"})
 MAX_ROUNDS: Final = 60
@@ -104,10 +105,12 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
         spill.rewrite(ranges, state, victims, may_remat=False)
     slack = 0
     job.counted = not job.naive and any(i.op == "USETMAXREG" for b in func.blocks for i in b.insts)
+    kept = not job.naive and "variables" in func.attrs
     apart = True  # barriers of both paths of a branch interfere, as long as there are enough registers
     for attempt in range(MAX_ROUNDS):
         ranges = Ranges(func)
         widen(ranges, state.temps, WARP_FILES if apart else WARP_FILES - {"B"})
+        kept = kept and keep(ranges)
         grouping = Grouping(ranges)
         if job.naive:
             hints_only(grouping)
@@ -120,6 +123,9 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
             break
         if apart and all(func.vregs[v].file == "B" for v in victims):
             apart = False
+            continue
+        if kept:
+            kept = False  # what a debugger would like to see is not worth a spilled value
             continue
         if job.counted and any(func.vregs[v].file == "R" for v in victims):
             job.counted = False  # the counts serve speed; what they cost is dearer

@@ -12,6 +12,7 @@ from ir_format.target import CALLEE_SAVED
 from stages.analysis.abi import SAVED_B
 from stages.regalloc.coalescing import Grouping
 from stages.regalloc.moves import R1, Mover
+from stages.regalloc.variables import Marker, events
 
 R0: Final = Reg("R", 0)
 _COUNTED: Final = ("R", "UR", "P", "UP", "B")
@@ -38,11 +39,18 @@ def finish_function(
             found = known[reg] = Reg(reg.file, place[reg.num] + reg.sub, 0, reg.width, reg.flags, reg.mod)
         return found
 
+    debugged = "variables" in func.attrs
+    found = events(func, grouping, place) if debugged else {}
+    # Identity of an instruction -> number of the one that it came from; the object keeps its identity unique.
+    origin: dict[int, tuple[int, Inst]] = {}
     stores = loads = 0
+    number = -1
     for block in func.blocks:
         out: list[Inst] = []
         for inst in block.insts:
             op = inst.op
+            number += 1
+            made = [inst]
             if op == "UNDEF":
                 continue
             rename(inst, physical)
@@ -53,9 +61,9 @@ def finish_function(
                 for move in made:
                     stores += 4 * _width(move) if move.op == "STL" else 0
                     loads += 4 * _width(move) if move.op == "LDL" else 0
-                out.extend(made)
-            else:
-                out.append(inst)
+            out.extend(made)
+            if debugged:
+                origin.update((id(x), (number, x)) for x in made)
         block.insts = out
     func.vregs = []
     written = _written(func)
@@ -69,6 +77,12 @@ def finish_function(
     unit = sure if func.frame or any(i.op == "CALL" for b in func.blocks for i in b.insts) else 8
     frame = (saves_at + 4 * len(saved) + unit - 1) // unit * unit
     _frame_code(func, frame, saves_at, saved)
+    if debugged:
+        marker = Marker(found)
+        for block in func.blocks:
+            for inst in block.insts:
+                if id(inst) in origin:
+                    marker.mark(inst, origin[id(inst)][0])
     func.frame = frame
     returns = sum(i.op == "RET" for b in func.blocks for i in b.insts)
     func.spills = (
@@ -112,6 +126,8 @@ def _frame_code(func: Function, frame: int, saves_at: int, saved: list[Reg]) -> 
                 if frame:
                     inst.srcs = tuple(imm(sign * frame) if type(o) is Imm else o for o in inst.srcs)
                     out.append(inst)
+                continue
+            if not frame and inst.attrs and "frame_check" in inst.attrs:
                 continue
             mark = inst.attrs.get("ra") if inst.attrs else None
             if not inside and mark in ("spill", "refill"):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
+import numpy as np
 import pytest
 
 from orchestrator.api import compile_ptx
 from stages.elf.dwarf import R_CUDA_64
 from tests import oracle
 from tests.elf.line_rows import decode
-from tests.elf.reader import Cubin, read
+from tests.elf.reader import Cubin, info_records, read
+from tests.elf.registers_seen import compare, register_places
 
 TEXT = """.version {version}
 .target {target}, debug
@@ -158,3 +161,168 @@ def test_type_of_an_extensible_object() -> None:
     options = {"compile-only": 1, "extensible-whole-program": 1}
     data = compile_ptx(text("90"), "sm_90", options)  # type: ignore[arg-type]
     assert struct.unpack_from("<H", data, 16)[0] == 0xFF00  # as ptxas -ewp writes
+
+
+# A loop with a variable that moves between registers, a call, a local array; as nvcc -G writes them.
+VARIABLES = """.version 8.0
+.target sm_80
+.address_size 64
+.func (.param .b32 back) twice(.param .b32 a)
+{{
+.reg .b32 %r<4>;
+.loc 1 20 0
+ld.param.b32 %r1, [a];
+shl.b32 %r2, %r1, 1;
+add.u32 %r3, %r2, %r1;
+sub.u32 %r3, %r3, %r1;
+st.param.b32 [back], %r3;
+ret;
+}}
+.visible .entry k(.param .u64 k_param_0, .param .u32 k_param_1)
+{{
+.local .align 8 .b8 __local_depot0[24];
+.reg .b32 %r<12>; .reg .b64 %rd<5>; .reg .pred %p<3>; .reg .b16 %rs<3>; .reg .f32 %f<3>;
+.loc 1 2 0
+$L__func_begin0:
+ld.param.u64 %rd1, [k_param_0];
+ld.param.u32 %r1, [k_param_1];
+mov.u64 %rd2, __local_depot0;
+st.local.u32 [%rd2+8], %r1;
+mov.u32 %r2, 7;
+$L__tmp0:
+.loc 1 3 5
+add.s32 %r3, %r1, 5;
+cvt.u16.u32 %rs1, %r3;
+setp.gt.s32 %p1, %r3, 3;
+cvt.rn.f32.s32 %f1, %r3;
+$L__tmp1:
+.loc 1 4 5
+mov.u32 %r4, 0;
+mov.u32 %r5, %r3;
+$L__loop:
+add.s32 %r5, %r5, %r4;
+add.s32 %r4, %r4, 1;
+setp.lt.s32 %p2, %r4, 4;
+@%p2 bra $L__loop;
+{{
+.param .b32 x; .param .b32 y;
+st.param.b32 [x], %r5;
+call (y), twice, (x);
+ld.param.b32 %r6, [y];
+}}
+{{
+.reg .b32 %r2;
+mov.u32 %r2, %tid.x;
+add.s32 %r7, %r6, %r2;
+}}
+ld.local.u32 %r8, [%rd2+8];
+add.s32 %r9, %r7, %r8;
+selp.s32 %r10, %r9, 1, %p1;
+add.f32 %f2, %f1, 0f3F800000;
+st.global.u32 [%rd1], %r10;
+st.global.f32 [%rd1+4], %f2;
+$L__tmp2:
+ret;
+$L__func_end0:
+}}
+.file 1 "/tmp/k.cu"
+.section .debug_abbrev
+{{
+.b8 1,17,1,3,8,16,6,0,0
+.b8 2,46,1,17,1,18,1,64,10,135,64,8,3,8,0,0
+.b8 3,52,0,2,10,3,8,0,0
+.b8 0
+}}
+.section .debug_info
+{{
+.b32 57
+.b8 2,0
+.b32 .debug_abbrev
+.b8 8
+.b8 1
+.b8 107,46,99,117,0
+.b32 .debug_line
+.b8 2
+.b64 $L__func_begin0
+.b64 $L__func_end0
+.b8 1,156,107,0,107,0
+.b8 3,11,3
+.b64 __local_depot0
+.b8 35,8,110,0
+.b8 0,0
+}}
+.section .debug_loc
+{{
+.b64 $L__tmp0
+.b64 $L__tmp2
+.b8 5,0,144,178,228,149,1
+.b64 0
+.b64 0
+}}
+"""
+DEBUG: dict[str, Any] = {"device-debug": 1, "generate-line-info": 1, "opt-level": 0}
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_120"])
+def test_registers_hold_what_the_table_says(arch: str) -> None:
+    """Second source: the interpreter's registers, line by line."""
+    text = VARIABLES.format().replace(".version 8.0", ".version 8.7")
+    seen = compare(text, arch, "k", [np.zeros(4, np.int32), np.int32(11)])
+    wrong = [w for w in seen.wrong if "%rd2" not in w]  # a local address: each stack begins elsewhere
+    assert not wrong and seen.compared > 40
+
+
+def test_variables_are_kept_as_long_as_the_sections_say() -> None:
+    """Nothing reads %r2 of the kernel, but the location list says that a variable is in it up to the last label."""
+    cubin = read(compile_ptx(VARIABLES.format(), "sm_80", DEBUG))
+    rows = [p for p in register_places(cubin)["k"] if p.name == "%r2"]
+    kept = max(rows, key=lambda p: p.end - p.begin)
+    code = cubin.section(".text.k").data
+    exits = [at for at in range(0, len(code), 16) if struct.unpack_from("<H", code, at)[0] & 0xFFF == 0x94D]
+    assert kept.begin < 0x200 and kept.end > exits[0] - 0x40
+    assert {p.number for p in rows} != {kept.number}  # the inner scope's own %r2 has another register
+
+
+@pytest.mark.oracle
+def test_register_tables_beside_ptxas() -> None:
+    """The same functions, and each register with its type."""
+    oracle.require("ptxas")
+    got = oracle.compile_ptx(VARIABLES.format(), "80", "-g")
+    assert not isinstance(got, oracle.ToolError), got.stderr
+    theirs, mine = read(got.read_bytes()), read(compile_ptx(VARIABLES.format(), "sm_80", DEBUG))
+    want, found = register_places(theirs), register_places(mine)
+    assert set(want) == set(found) == {"k", "twice"}
+    for function, rows in want.items():
+        assert {(p.name, p.type) for p in rows} == {(p.name, p.type) for p in found[function]}
+
+
+@pytest.mark.oracle
+def test_local_variables_are_in_the_frame() -> None:
+    """Bytes of .debug_info: DW_OP_addr of a local variable becomes DW_OP_fbreg of its place, as in ptxas's file."""
+    oracle.require("ptxas")
+    got = oracle.compile_ptx(VARIABLES.format(), "80", "-g")
+    assert not isinstance(got, oracle.ToolError), got.stderr
+    mine = read(compile_ptx(VARIABLES.format(), "sm_80", DEBUG)).section(".debug_info").data
+    theirs = read(got.read_bytes()).section(".debug_info").data
+    assert mine[46] == theirs[46] == 0x91 and mine[48:] == theirs[48:]
+    # the array is at the low end of a frame of 24 bytes, of 32 here
+    assert (mine[47], theirs[47]) == (-32 & 0x7F, -24 & 0x7F)
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_debugged_code_checks_its_stack(arch: str) -> None:
+    """As ptxas's -g: a trap where the frame leaves local memory, only in functions that have one; a barrier and the
+    wait for errors before each exit, and a record of that for each kernel."""
+    bare = ".visible .entry n(.param .u64 q)\n{\n.loc 1 1 0\nret;\n}\n"
+    text = VARIABLES.format().replace(".visible .entry k", bare + ".visible .entry k")
+    cubin = read(compile_ptx(text, arch, DEBUG))
+
+    def count(kernel: str, opcode: int) -> int:
+        code = cubin.section(f".text.{kernel}").data
+        return sum(struct.unpack_from("<H", code, at)[0] & 0xFFF == opcode for at in range(0, len(code), 16))
+
+    trap, membar, errbar, leave = 0x95C, 0x992, 0x9AB, 0x94D
+    assert [count("k", trap), count("n", trap)] == [1, 0]
+    for kernel in "kn":
+        assert count(kernel, membar) == count(kernel, errbar) >= count(kernel, leave) - 1 > -1
+    assert [code for _, code, _ in info_records(cubin.section(".nv.info").data)].count(0x53) == 2

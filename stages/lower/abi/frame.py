@@ -60,13 +60,16 @@ def load_const(b: Builder, dst: Reg, bank: int, offset: int, sym: str = "") -> N
 
 
 def move_stack(b: Builder, sign: int) -> None:
-    """R1 -= frame (sign -1) or R1 += frame. The frame is 0 here; `regalloc` fills it in."""
+    """R1 -= frame (sign -1) or R1 += frame. The frame is 0 here; `regalloc` fills it in, and takes the check out where
+    there is none. ptxas checks with -g too."""
     b.emit("IADD3", b.r1, (b.r1, Imm("I", 0), RZ), attrs={"frame": sign})
-    if sign < 0 and b.ctx.header.options.get("sp-bounds-check"):
+    options = b.ctx.header.options
+    if sign < 0 and (options.get("sp-bounds-check") or options.get("device-debug")):
         low, outside = b.r(), b.p()
-        b.emit("S2R", low, (Name("N", "SR_LMEMHIOFF"),))
-        b.emit("ISETP.LT.U32.AND", (outside, Reg("P", ZERO)), (b.r1, low, Reg("P", ZERO)))
-        b.emit("BPT.TRAP", (), (Imm("I", 1),), guard=outside)
+        b.emit("S2R", low, (Name("N", "SR_LMEMHIOFF"),), attrs={"frame_check": 1})
+        places = (outside, Reg("P", ZERO)), (b.r1, low, Reg("P", ZERO))
+        b.emit("ISETP.LT.U32.AND", *places, attrs={"frame_check": 1})
+        b.emit("BPT.TRAP", (), (Imm("I", 1),), guard=outside, attrs={"frame_check": 1})
 
 
 _DYNAMIC = ("alloca", "stacksave", "stackrestore")
@@ -248,8 +251,12 @@ def check_param(b: Builder, p: PtxParam) -> None:
 
 
 def leave(b: Builder) -> None:
-    """End the thread. With `make-errors-visible-at-exit`, wait for the errors of its stores first."""
-    if b.ctx.header.options.get("make-errors-visible-at-exit"):
+    """End the thread. With `make-errors-visible-at-exit`, wait for the errors of its stores first. With -g ptxas does
+    so too, after a barrier for its stores."""
+    options = b.ctx.header.options
+    if options.get("device-debug"):
+        b.emit("MEMBAR.SC.VC")
+    if options.get("make-errors-visible-at-exit") or options.get("device-debug"):
         b.emit("ERRBAR")
         if b.has("clusters"):
             b.emit("CGAERRBAR")
