@@ -45,7 +45,7 @@ def interpret(
     seed: int = 0,
     shuffled: int = 0,
     track: bool = False,
-    other_nans: bool = False,
+    other_nans: int = 0,
     errors: int = 0,
     limit: int = STEP_LIMIT,
 ) -> Outcome:

@@ -39,7 +39,7 @@ class ParseError(Exception):
 @dataclass(slots=True)
 class Result:
     """The result of a launch: steps (of groups of threads); for each buffer, if asked for, the code index of the last
-    store to every byte, plus one; whether there was a NaN whose payload the manual leaves open."""
+    store to every byte, plus one; whether there was a NaN whose payload and sign the manual leaves open."""
 
     steps: int = 0
     writers: list[Arr | None] = field(default_factory=list)
@@ -96,7 +96,7 @@ class Module:
         shuffled: int = 0,
         limit: int = DEFAULT_LIMIT,
         track: bool = False,
-        other_nans: bool = False,
+        other_nans: int = 0,
         errors: int = 0,
     ) -> Result:
         """Run a kernel; arrays among `args` (and in records among them) are buffers, copied in and back.
@@ -104,8 +104,8 @@ class Module:
         `seed` draws the contents of undefined registers and memory, see :class:`Filler`, and the speed of clocks.
         `shuffled`, if not 0, names an order in which warps run one by one (with an odd number, of threads that store to
         one address at once the first one wins, not the last); `track` records who wrote what; `other_nans` gives NaNs
-        that the manual leaves open another payload; `errors`, if not 0, lets approximations err. Raises
-        InterpreterError.
+        that the manual leaves open another payload and one sign (1: negative, 2: positive); `errors`, if not 0, lets
+        approximations err. Raises InterpreterError.
         """
         code = self.codes.get(entry)
         if code is None:
@@ -126,7 +126,7 @@ class Module:
         shuffled: int,
         limit: int,
         track: bool,
-        other_nans: bool,
+        other_nans: int,
         errors: int,
     ) -> Result:
         rng = np.random.default_rng([seed, 17])

@@ -132,7 +132,7 @@ class Machine:
     started: int = 0
     vain: bool = False  # a test of a barrier object failed: other groups should run
     tired: bool = False  # the last group used up its patience
-    other_nans: bool = False  # NaNs that the manual leaves open get another payload
+    other_nans: int = 0  # NaNs that the manual leaves open get another payload; 1: negative, 2: positive
     open_nans: bool = False  # there was such a NaN
     beyond: Any = None  # angles of sines in progress for which the manual gives no bound
     errors: Any = None  # a generator: approximations err by as much as the manual allows, in directions drawn from it
@@ -324,7 +324,10 @@ class Machine:
         if not found.any():
             return v
         self.open_nans = True
-        return np.where(found, OTHER_NANS[f], v) if self.other_nans else v
+        if not self.other_nans:
+            return v
+        other = OTHER_NANS[f]
+        return np.where(found, other ^ U64(f.sign) if self.other_nans == 2 else other, v)
 
     def approximate(self, v: Arr, bound: Bound, f: Format) -> Arr:
         """Results of an approximation: if :attr:`errors` is set, others that the manual allows as well."""

@@ -201,6 +201,9 @@ def test_payloads_of_nans_are_no_difference() -> None:
         assert [f.kind for f in judge(text, other=ours(number)).findings] == ["difference"]
     text = doubles(add + "and.b64 %d4, %d4, 0xffff;" + whole)
     assert {f.kind for f in judge(text, ours=ours(text)).findings} == {"undefined"}
+    text = doubles("or.b64 %d3, %d3, 0x8000000000000000; mov.b64 %f0, %d3;" + add + "shr.u64 %d4, %d4, 63;" + whole)
+    other = ours(doubles("mov.b64 %d4, 0;" + whole))
+    assert {f.kind for f in judge(text, ours=ours(text), other=other).findings} == {"undefined"}, "its sign is open too"
     text = doubles("mov.b64 %d4, %d3;" + whole)
     assert judge(text, ours=ours(text)).findings == []
     assert [f.kind for f in judge(text, other=ours(doubles("xor.b64 %d4, %d3, 2;" + whole))).findings] == ["difference"]

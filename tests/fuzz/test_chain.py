@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests import oracle
 from tests.fuzz import programs
 from tests.fuzz.chain import ARCHES, number, read, way_of
-from tests.fuzz.judge import Program, Way, check
+from tests.fuzz.judge import Launch, Program, Way, check
 
 THEIRS = sorted((Path(__file__).parent / "theirs").glob("*.ptx"))
 CASES = sorted((Path(__file__).parent / "cases").glob("*.ptx"))
@@ -54,6 +55,41 @@ def test_ptxas_agrees(seed: int, arch: str) -> None:
     oracle.require("ptxas")
     program = Program(programs.module(seed, 75, 3), programs.launch(seed))
     assert [str(f) for f in check(program, Way(arch, by="ptxas"))] == []
+
+
+_NEGATED = """.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 in, .param .u64 out) {
+.reg .b64 %i, %o; .reg .b32 %a, %b, %t;
+ld.param.u64 %i, [in]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x;
+mad.wide.u32 %i, %t, 8, %i; mad.wide.u32 %o, %t, 4, %o;
+ld.global.v2.b32 {%a, %b}, [%i];
+OP.bf16x2 %a, %a; min.xorsign.abs.bf16x2 %a, %a, %b;
+st.global.b32 [%o], %a; ret; }
+"""
+
+
+def _halves(seed: int) -> list[np.ndarray]:
+    """Four pairs with another pair each: NaNs of both signs, infinities, numbers."""
+    given = [0xFFC0FFC0, 0x3F803F80, 0x7FC17FC1, 0x3F803F80, 0xBF803F80, 0x3F80BF80, 0x7F80FF80, 0x80004000]
+    return [np.array(given, np.uint32), np.zeros(4, np.uint32)]
+
+
+@pytest.mark.parametrize("op", ["neg", "abs"])
+def test_the_sign_of_a_negated_nan_is_left_open(op: str) -> None:
+    """The manual defines neg and abs of a NaN as some NaN: its sign decides what .xorsign stores, and is not compared,
+    whatever sign the interpreter's own has. Results of numbers are."""
+    program = Program(_NEGATED.replace("OP", op), Launch(1, 4, _halves))
+    assert (
+        program.expected("k").buffers[1][2:].tolist()
+        == {"neg": [0x3F803F80, 0x4000], "abs": [0x3F80BF80, 0x80004000]}[op]
+    )
+    assert [which.reshape(-1, 4).all(1).tolist() for which in program.open("k")][1] == [True, True, False, False]
+    assert check(program, Way("sm_90")) == []
+    flipped = Program(program.text.replace("st.global", "xor.b32 %a, %a, 0x8000; st.global"), program.launch)
+    program.known.update({("k", 0, 0, n): flipped.expected("k", nans=n) for n in range(3)})
+    assert ["thread 2" in f.what for f in check(program, Way("sm_90"))] == [True]
 
 
 def test_same_seed_same_program() -> None:
