@@ -60,6 +60,7 @@ class Place(NamedTuple):
     size: int
     info: int
     data: bytes
+    flags: int
 
 
 class Code(NamedTuple):
@@ -159,7 +160,7 @@ def _headers(data: bytes) -> dict[str, Place]:
         out: dict[str, Place] = {}
         for index, s in enumerate(elf.iter_sections()):
             body = b"" if s.header["sh_type"] == "SHT_NOBITS" else s.data()
-            out.setdefault(s.name, Place(index, s.header["sh_size"], s.header["sh_info"], body))
+            out.setdefault(s.name, Place(index, s.header["sh_size"], s.header["sh_info"], body, s.header["sh_flags"]))
         return out
     except (
         ELFError,

@@ -23,6 +23,10 @@ _WARP_WIDE: Final = facts.exchanging()
 _TOOLKITS: Final = (0x82, 0x87)  # CUDA_API_VERSION of 13.0 and 13.5
 _ALIGNMENTS: Final = 15  # exponents of the alignment of what a parameter points to
 _SPACES: Final = 5  # state spaces it may point to
+_RESERVED: Final = ".nv.shared.reserved.0"
+_ALLOCATOR: Final = 32  # bytes there of the allocator of tensor memory
+_ENTRY: Final = 0x10  # STO_CUDA_ENTRY
+_CODE_FLAGS: Final = 6  # ALLOC, EXECINSTR
 _VRC: Final = 0x80  # VRC_CTA_INIT_COUNT of kernels that allocate tensor memory, or compute there
 _TENSOR_PRODUCTS: Final = facts.reading("tensor") & facts.writing("tensor") & facts.of_class("utc")
 
@@ -137,11 +141,19 @@ def _calls(c: Code) -> tuple[dict[str, list[Symbol]], bool]:
             i = c.inst(at)
             if i is not None and i.op == "CALL":
                 by_register = any(isinstance(s, Reg) and s.num >= 0 for s in i.srcs)
-                to = None if by_register else starts.get(c.items[at].label)
+                to = None if by_register else _callee(c, starts, c.items[at].label)
                 pointed |= to is None and at not in c.words(Info.SYSCALL_OFFSETS)
                 if to is not None:
                     edges[f.name].append(to)
     return edges, pointed
+
+
+def _callee(c: Code, starts: dict[int, Symbol], to: int | None) -> Symbol | None:
+    """The function that begins at a place, or right behind what comes there: ptxas may put an instruction of the caller
+    in front of the function, and call that (measured, `CALL.REL.NOINC` to the word before a division's symbol)."""
+    if to is None or to not in c.items:
+        return None
+    return starts.get(to) or starts.get(to + 16)
 
 
 def _stack(c: Code) -> Iterator[str]:
@@ -356,8 +368,11 @@ def _barriers(c: Code) -> Iterator[str]:
         if i.op == "BAR":
             number = i.srcs[0] if i.srcs else None
             found = max(found, number.value + 1 if isinstance(number, Imm) else _BARRIERS)
-    if said < found:
+    if said < found or (said > found and not _calls(c)[1]):  # functions outside may use more
         yield f"NUM_BARRIERS is {said}, the code uses {found}"
+    header = c.places.get(c.section.name)
+    if header is not None and header.flags != _CODE_FLAGS:
+        yield f"the section's header has flags {header.flags:#x}"  # formats before this one counted barriers there
 
 
 def _special(c: Code) -> Iterator[str]:
@@ -404,6 +419,12 @@ def _constants(c: Code) -> Iterator[str]:
     ):
         if there != (code in c.records):
             yield f"{code.name} is {'missing' if there else 'there'} on {t.name}"
+    reserved = c.places.get(_RESERVED)
+    if reserved is not None and reserved.size - max(t.reserved_smem_offset0, 0) - t.reserved_smem_war not in (
+        0,
+        _ALLOCATOR,
+    ):
+        yield f"{_RESERVED} has {reserved.size} bytes"
     tensor = Info.AT_ENTRY_FRAGMENTS in c.records or any(i.op in _TENSOR_PRODUCTS for _, i in c.insts())
     vrc = _VRC if tensor else 0
     for code, value in ((Info.VRC_CTA_INIT_COUNT, vrc), (Info.SPARSE_MMA_MASK, 0), (Info.CRS_STACK_SIZE, 0)):
@@ -468,6 +489,10 @@ def _symbols(c: Code) -> Iterator[str]:
     if own is None or own.value != 0 or own.size != len(c.section.data):
         yield f"the symbol says {own.size if own is not None else 0} bytes, the code has {len(c.section.data)}"
         return
+    kernel = f".nv.constant0.{c.name}" in c.places  # parameters of a launch
+    for f in c.functions:
+        if bool(f.other & _ENTRY) != (kernel and f == own):
+            yield f"the symbol {f.name} is {'' if f.other & _ENTRY else 'not '}marked as a kernel's"
     parts = [f for f in c.functions if f.value]
     for f in parts:
         if f.value % 16 or f.value + f.size != c.end(f):

@@ -90,6 +90,36 @@ def mutants(data: bytes) -> Iterator[tuple[int, str, bytes]]:
             at += 4
 
 
+def header_mutants(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """(what, file) of headers of sections and symbols of functions with one field changed."""
+    (headers,) = struct.unpack_from("<Q", data, 0x28)
+
+    def put(at: int, form: str, change: int) -> bytes:
+        (value,) = struct.unpack_from(form, data, at)
+        return data[:at] + struct.pack(form, value ^ change) + data[at + struct.calcsize(form) :]
+
+    for s in read(data).sections:
+        at = headers + 64 * s.index
+        if s.name.startswith(".text"):
+            yield "flags", put(at + 8, "<Q", 1 << 20)
+            yield "symbol", put(at + 44, "<I", 1)
+        if s.name.startswith((".nv.constant0", ".nv.shared.reserved")):
+            yield "size", put(at + 32, "<Q", 4)
+        for k in range(s.offset, s.offset + s.size, 24) if s.name == ".symtab" else ():
+            if data[k + 4] & 15 == 2 and struct.unpack_from("<H", data, k + 6)[0]:
+                yield "a function's kind", put(k + 5, "<B", 0x10)
+                yield "a function's size", put(k + 16, "<Q", 16)
+
+
+@pytest.mark.parametrize(("path", "sm"), FILES[::3], ids=[f"{p.stem}-{s}" for p, s in FILES[::3]])
+def test_mutants_of_headers_are_found(path: Path, sm: str) -> None:
+    oracle.require("ptxas")
+    for data in (_theirs(path, sm), _ours(path, sm)):
+        made = list(header_mutants(data))
+        assert len(made) > 4
+        assert [what for what, mutant in made if not check_records(mutant)] == []
+
+
 def _changed(data: bytes, code: int, at: int, size: int, section: str) -> Iterator[tuple[int, str, bytes]]:
     for k in range(at, at + size, 4):
         (word,) = struct.unpack_from("<I", data, k)
