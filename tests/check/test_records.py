@@ -68,6 +68,24 @@ def test_silent_on_cubins(path: Path, sm: str) -> None:
     assert check_records(_ours(path, sm)) == []
 
 
+_OLD_SHUFFLE = """.version 6.0
+.target sm_70
+.address_size 64
+.visible .entry k(.param .u64 p) {
+.reg .b32 %r<3>; .reg .b64 %d; ld.param.u64 %d, [p]; ld.global.u32 %r1, [%d];
+shfl.sync.bfly.b32 %r2, %r1, 1, 31, 0xffffffff; st.global.u32 [%d], %r2; ret; }
+"""
+
+
+def test_silent_on_objects_with_helpers() -> None:
+    """An object carries a function for the shuffle, which is in no list; the kernel has the registers of a call."""
+    oracle.require("ptxas")
+    got = oracle.compile_ptx(_OLD_SHUFFLE, "80", "-c")
+    assert isinstance(got, Path), got
+    assert b"__cuda_sm70_shflsync" in got.read_bytes()
+    assert check_records(got.read_bytes()) == []
+
+
 def mutants(data: bytes) -> Iterator[tuple[int, str, bytes]]:
     """(code, what, file) of each record with one field changed. Symbols' numbers in the module's records stay: a record
     about another symbol is a record that is missing."""
