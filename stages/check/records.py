@@ -367,14 +367,19 @@ def _loads(c: Code) -> Iterator[str]:
 
 
 def _barriers(c: Code) -> Iterator[str]:
-    """The highest barrier that is named, + 1; all if a register has the number."""
+    """The highest barrier that is named, + 1; if a register has a number, up to all of them (at -O0 ptxas counts the
+    constants that it puts there)."""
     said = next(iter(c.words(Info.NUM_BARRIERS)), 0)
-    found = 0
+    found = most = 0
     for _, i in c.insts():
         if i.op == "BAR":
             number = i.srcs[0] if i.srcs else None
-            found = max(found, number.value + 1 if isinstance(number, Imm) else _BARRIERS)
-    if said < found or (said > found and not _calls(c)[1]):  # functions outside may use more
+            if isinstance(number, Imm):
+                found = max(found, number.value + 1)
+            else:
+                most = _BARRIERS
+    outside = _calls(c)[1]  # functions there may use more
+    if not found <= said <= (_BARRIERS if outside else max(found, most)):
         yield f"NUM_BARRIERS is {said}, the code uses {found}"
     header = c.places.get(c.section.name)
     if header is not None and header.flags != _CODE_FLAGS:
@@ -426,9 +431,14 @@ def _constants(c: Code) -> Iterator[str]:
         if there != (code in c.records):
             yield f"{code.name} is {'missing' if there else 'there'} on {t.name}"
     reserved = c.places.get(_RESERVED)
-    if reserved is not None and reserved.size - max(t.reserved_smem_offset0, 0) - t.reserved_smem_war not in (
-        0,
-        _ALLOCATOR,
+    if (
+        c.cubin.linked
+        and reserved is not None
+        and reserved.size - max(t.reserved_smem_offset0, 0) - t.reserved_smem_war
+        not in (
+            0,
+            _ALLOCATOR,
+        )
     ):
         yield f"{_RESERVED} has {reserved.size} bytes"
     tensor = Info.AT_ENTRY_FRAGMENTS in c.records or any(i.op in _TENSOR_PRODUCTS for _, i in c.insts())
