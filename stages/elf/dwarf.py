@@ -11,7 +11,8 @@ of the function; of the second a byte (measured).
 from __future__ import annotations
 
 import struct
-from typing import Final
+from collections.abc import Collection
+from typing import Final, TypeAlias
 
 from ir_format.diag import CompileError
 from ir_format.model import AttrValue, Code, Function, Module
@@ -32,6 +33,9 @@ TYPES: Final = {
     "s64": 11, "f16": 12, "f16x2": 13, "f32": 14, "f64": 15, "pred": 16, "b128": 17,
 }  # fmt: skip
 VECTORS: Final = {2: 64, 4: 128}
+
+#: A relocation: offset, type, symbol, addend.
+Row: TypeAlias = "tuple[int, int, str, int]"
 
 FRAME: Final = "\0frame"
 OP_ADDR: Final = 0x03
@@ -75,16 +79,20 @@ def _rows(value: AttrValue | None) -> list[tuple[str, int]]:
     return out
 
 
-def _names(kernels: list[Kernel], variables: list[str], sections: dict[str, AttrValue]) -> _Names:
+def _names(
+    kernels: list[Kernel], variables: dict[str, str], sections: dict[str, AttrValue], linked: Collection[str]
+) -> _Names:
     """Kernels in declaration order; of a device function with copies in several kernels the first copy counts."""
     out = _Names()
     known = out.known
+    for name in linked:
+        known[name] = (name, 0)
     for name, body in sections.items():
         known.setdefault(name, ("", 0))
         for label, at in _rows(body[2] if isinstance(body, tuple) and len(body) == 3 else None):
-            known.setdefault(label, ("", at))
-    for name in variables:
-        known.setdefault(name, (name, 0))
+            known.setdefault(label, (known[name][0], at))
+    for name, symbol in variables.items():
+        known.setdefault(name, (symbol, 0))
     for k in kernels:
         by_name = {f.name: f for f in k.unit.functions}
         for placed in k.functions:
@@ -101,9 +109,12 @@ def _names(kernels: list[Kernel], variables: list[str], sections: dict[str, Attr
     return out
 
 
-def debug_sections(module: Module, kernels: list[Kernel], variables: list[str]) -> list[DebugSection]:
-    """The sections, in the order of the PTX text. ``variables``: those that the file has symbols for."""
-    names = _names(kernels, variables, module.sections).known
+def debug_sections(
+    module: Module, kernels: list[Kernel], variables: dict[str, str], linked: Collection[str] = ()
+) -> list[DebugSection]:
+    """The sections, in the order of the PTX text, without empty ones. ``variables``: the symbols of those that have
+    one; ``linked``: sections that a linker joins with those of other files, so that places in them are relocated."""
+    names = _names(kernels, variables, module.sections, linked).known
     out = register_sections(kernels)
     for name, body in module.sections.items():
         if (
@@ -119,8 +130,32 @@ def debug_sections(module: Module, kernels: list[Kernel], variables: list[str]) 
             raise CompileError(f"section '{name}' is malformed") from None
         for fixup in body[1]:
             _apply(section, fixup, names)
-        out.append(section)
+        if name == ".debug_loc":
+            _keep_lists(section)
+        if section.data:
+            out.append(section)
     return out
+
+
+def _keep_lists(section: DebugSection) -> None:
+    """Two zeros end a location list. An empty stretch at the begin of a function, whose moves took no instructions,
+    goes one byte further."""
+    at = {row[0]: n for n, row in enumerate(section.relocs)}
+    for n, (first, kind, symbol, addend) in enumerate(section.relocs):
+        other = at.get(first + 8, -1)
+        if kind == R_CUDA_64 and not addend and other >= 0 and section.relocs[other][1:] == (kind, symbol, addend):
+            for k in (n, other):
+                place = section.relocs[k][0]
+                section.relocs[k] = (place, kind, symbol, 1)
+                section.data[place : place + 8] = (1).to_bytes(8, "little")
+
+
+def split_relocations(section: str, rows: list[Row], exec_rel: bool) -> tuple[list[Row], list[Row]]:
+    """The rows for ``.rel`` and for ``.rela`` of a debug section, as ptxas splits them before sm_90: addends in the
+    code are in the data, but .debug_info and places in other sections have explicit ones."""
+    in_data = [exec_rel and section != ".debug_info" and not symbol.startswith(".") for _, _, symbol, _ in rows]
+    paired = list(zip(rows, in_data, strict=True))
+    return [r for r, inside in paired if inside], [r for r, inside in paired if not inside]
 
 
 def register_sections(kernels: list[Kernel]) -> list[DebugSection]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import struct
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -54,6 +55,7 @@ class LineInfo(Record):
     strings: bytes
     sass: Lines | None
     text: bytes
+    text_name: str
 
 
 def sleb(value: int) -> bytes:
@@ -189,8 +191,10 @@ class _Source:
         )  # without a .file the number itself is there, as in ptxas's table
 
 
-def _sass(kernels: Sequence[Kernel]) -> Lines:
+def _sass(kernels: Sequence[Kernel], text_name: str) -> Lines:
+    """``text_name``: of the section that the table names, in objects."""
     program = Program()
+    file = 1 if text_name else 0
     for k in kernels:
         program.begin(k.name)
         last = 0
@@ -200,10 +204,10 @@ def _sass(kernels: Sequence[Kernel]) -> Lines:
                     continue
                 if not 0 <= at < f.end - f.begin or line >= 1 << 32:
                     raise CompileError(f"function '{f.code.name}' of unit '{k.name}': line table names no place of it")
-                program.row(f.begin + at, 0, line)
+                program.row(f.begin + at, file, line)
                 last = line
         program.end(len(k.text))
-    return program.finish(b"\0\0")
+    return program.finish(b"\0" + (text_name.encode() + bytes(4) if text_name else b"") + b"\0")
 
 
 # Lines of the PTX that ptxas blanks in its copy: comments, positions, files, and the bytes of debug sections.
@@ -228,8 +232,12 @@ def ptx_copy(text: str) -> bytes:
     return b"".join(_encode(line) + b"\0" for line in out)
 
 
-def line_info(module: Module, kernels: Sequence[Kernel]) -> LineInfo:
-    """All sections, for ``kernels`` in file order."""
+TEXT: Final = ".nv_debug_ptx_txt"
+
+
+def line_info(module: Module, kernels: Sequence[Kernel], linked: bool = False) -> LineInfo:
+    """All sections, for ``kernels`` in file order. ``linked``: the copy of the PTX text gets a name of its own, the
+    checksum of that text, for a linker joins sections of one name (measured)."""
     tables, files = _tables(module.files)
     source = _Source(files)
     for k in kernels:
@@ -237,9 +245,11 @@ def line_info(module: Module, kernels: Sequence[Kernel]) -> LineInfo:
     text = module.attrs.get("ptx_text")
     # With inlined calls four zeros more end the header (measured on ptxas, their meaning unknown): nvdisasm reads no
     # such table without them, and readers of plain DWARF 2 warn of them where they are not wanted.
+    name = f"{TEXT}.{zlib.adler32(_encode(text))}" if linked and isinstance(text, str) else ""
     return LineInfo(
         source.program.finish(tables + bytes(4) if source.strings.data else tables),
         bytes(source.strings.data),
-        _sass(kernels) if isinstance(text, str) else None,
+        _sass(kernels, name) if isinstance(text, str) else None,
         ptx_copy(text) if isinstance(text, str) else b"",
+        name or TEXT,
     )

@@ -14,7 +14,7 @@ from ir_format.features import has
 from ir_format.model import Header, Module, Unit, Var
 from ir_format.target import Target, target
 from stages.elf import attrs, image, info, notes
-from stages.elf.dwarf import debug_sections
+from stages.elf.dwarf import debug_sections, split_relocations
 from stages.elf.file import lay_out
 from stages.elf.frame import Frames, debug_frame
 from stages.elf.headers import (
@@ -105,7 +105,7 @@ class Linker:
         self.lines: LineInfo | None = (
             line_info(module, self.kernels) if header.options.get("generate-line-info") else None
         )
-        names = [v.name for v in self.variables.order]
+        names = {v.name: v.name for v in self.variables.order}
         self.dwarf = debug_sections(module, self.kernels[::-1], names) if header.options.get("device-debug") else []
         self.created: dict[str, int] = {}  # sections of variables and shared memory: name -> order of creation
         self.table = SymbolTable()
@@ -376,6 +376,8 @@ class Linker:
         index = self.table.index
         rela = [r for r in rows if not self.target.exec_rel or (r[3] and not in_place)]
         rel = [r for r in rows if self.target.exec_rel and (in_place or not r[3])]
+        if any(section == s.name for s in self.dwarf):
+            rel, rela = split_relocations(section, rows, self.target.exec_rel)
         out: list[Section] = []
         if rela or keep_empty:
             body = b"".join(struct.pack("<Q2Iq", at, kind, index[name], addend) for at, kind, name, addend in rela)

@@ -15,7 +15,7 @@ from ir_format.diag import CompileError
 from ir_format.model import AttrValue, Header, Module, Reloc, Unit, Var
 from ir_format.target import DRIVER_PREFIXES, Target, target
 from stages.elf import attrs, image, info, notes
-from stages.elf.dwarf import debug_sections
+from stages.elf.dwarf import DebugSection, debug_sections, split_relocations
 from stages.elf.file import lay_out
 from stages.elf.frame import debug_frame
 from stages.elf.headers import ENTRY_SIZES, R_ABS32, header_symbols, header_words
@@ -150,9 +150,14 @@ class ObjectLinker:
             for row in _rows(k.unit.attrs.get("addresses"), 2):
                 self._function(row[0])
                 self.addresses[row[0]] = row[1]
-        self.lines = line_info(module, self.kernels) if header.options.get("generate-line-info") else None
-        names = [v.name for v in self.variables.order]
-        self.dwarf = debug_sections(module, self.kernels[::-1], names) if header.options.get("device-debug") else []
+        self.lines = line_info(module, self.kernels, True) if header.options.get("generate-line-info") else None
+        names = {v.name: v.name for v in (*self.variables.order, *self._shared_of_module())}
+        for k in self.kernels:
+            names.update((name.removeprefix(f"${k.name}$"), name) for name, _, _ in self._shared_of(k))
+        linked = dict.fromkeys([".debug_line", *module.sections])
+        self.dwarf: list[DebugSection] = []
+        if header.options.get("device-debug"):
+            self.dwarf = debug_sections(module, self.kernels[::-1], names, linked)
         self.table = SymbolTable()
         self.named: set[str] = set()  # of what `header_symbols` lists
         self.rows: dict[str, Rows] = {}
@@ -280,8 +285,9 @@ class ObjectLinker:
         for k in self.kernels:
             self._function_symbols(k)
         table.section(FRAME)
-        for s in self.dwarf:
-            table.section(s.name)
+        for section in dict.fromkeys([s.name for s in self.dwarf] + [r[2] for s in self.dwarf for r in s.relocs]):
+            if section.startswith("."):
+                table.section(section)
         table.section(CALLGRAPH)
         for v in self.module.vars:
             if v.linkage == "extern" and (v.name in self.undefined or v.space == "shared"):
@@ -426,7 +432,7 @@ class ObjectLinker:
             if self.lines.sass is not None:
                 tables += [
                     (".nv_debug_line_sass", self.lines.sass.data, self.lines.sass.relocs),
-                    (".nv_debug_ptx_txt", self.lines.text, []),
+                    (self.lines.text_name, self.lines.text, []),
                 ]
             for name, data, relocs in tables:
                 if data:
@@ -434,7 +440,7 @@ class ObjectLinker:
                     self.rows[name] = [(at, R_CUDA_64, function, 0) for at, function in relocs]
         for s in self.dwarf:
             out.append(Section(s.name, SHT_PROGBITS, data=bytes(s.data)))
-            self.rows[s.name] = list(s.relocs)
+            self.rows[s.name] = s.relocs[::-1]
         return out
 
     def _shared(self) -> list[Section]:
@@ -529,6 +535,8 @@ class ObjectLinker:
                 raise CompileError(f"illegal address offset {addend} from '{name}'")
         rel = [r for r in rows if self.target.exec_rel and not r[3]]
         rela = [r for r in rows if not self.target.exec_rel or r[3]]
+        if any(section == s.name for s in self.dwarf):
+            rel, rela = split_relocations(section, rows, self.target.exec_rel)
         out: list[Section] = []
         if rela:
             body = b"".join(struct.pack("<Q2Iq", at, kind, index[name], addend) for at, kind, name, addend in rela)

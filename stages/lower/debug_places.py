@@ -91,6 +91,9 @@ def set_debug_places(b: Builder) -> None:
         elif v.name in names and v.space == "shared" and not ctx.relocatable:
             places.append((v.name, ctx.target.smem_base + ctx.shared_offset(b, v.name)))
     labels = [(pf.labels[x.index], x.line) for x in pf.body if type(x) is PtxLabel and pf.labels[x.index] in names]
+    if not ctx.relocatable:
+        base = ctx.target.smem_base
+        places += [(name, base + at) for name, at in ctx.shared_at.items() if name in names and name in ctx.module_vars]
     b.fn.attrs["places"] = tuple(places)
     b.fn.attrs["local_places"] = tuple(local)
     b.fn.attrs["labels"] = tuple(labels)

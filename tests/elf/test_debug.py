@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from typing import Any
 
 import numpy as np
@@ -307,6 +308,41 @@ def test_local_variables_are_in_the_frame() -> None:
     assert mine[46] == theirs[46] == 0x91 and mine[48:] == theirs[48:]
     # the array is at the low end of a frame of 24 bytes, of 32 here
     assert (mine[47], theirs[47]) == (-32 & 0x7F, -24 & 0x7F)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("arch", ["80", "90"])
+def test_objects_relocate_places_in_other_sections(arch: str) -> None:
+    """A linker joins the sections of several objects: the same relocations as ptxas's, in the same sections, and a name
+    of its own for the copy of the text."""
+    oracle.require("ptxas")
+    text = VARIABLES.format().replace("sm_80", f"sm_{arch}")
+    got = oracle.compile_ptx(text, arch, "-g", "-c")
+    assert not isinstance(got, oracle.ToolError), got.stderr
+    theirs, mine = read(got.read_bytes()), read(compile_ptx(text, f"sm_{arch}", {**DEBUG, "compile-only": 1}))
+    want, found = relocations(theirs), relocations(mine)
+    assert {at: row[:2] for at, row in found.items()} == {at: row[:2] for at, row in want.items()}
+    assert {row[1] for row in found.values()} == {"k", ".debug_abbrev", ".debug_line"}
+
+    def debug(cubin: Cubin) -> set[str]:
+        return {name for name in cubin.names() if "debug" in name and "frame" not in name}
+
+    assert debug(theirs) == debug(mine)
+    assert f".nv_debug_ptx_txt.{zlib.adler32(text.encode())}" in debug(mine)
+
+
+def test_an_empty_stretch_ends_no_location_list() -> None:
+    """Two zeros end a list: a stretch at the begin of a function, whose moves took no code, has other places."""
+    text = (
+        VARIABLES.format()
+        .replace(".visible .entry k", ".visible .func k")
+        .replace("$L__tmp2\n.b8 5", "$L__tmp0\n.b8 5")
+    )
+    text = text.replace("mov.u32 %r2, 7;", "").replace("st.local.u32 [%rd2+8], %r1;", "")
+    text = text.replace("mov.u64 %rd2, __local_depot0;\n", "").replace("ld.local.u32 %r8, [%rd2+8]", "mov.u32 %r8, 1")
+    data = read(compile_ptx(text, "sm_80", {**DEBUG, "compile-only": 1})).section(".debug_loc").data
+    begin, end = struct.unpack_from("<2Q", data)
+    assert begin == end == 1
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
