@@ -105,7 +105,7 @@ textures              : 75-103,110+ : TEX, SULD and their kin; sm_107 has none (
 header-pair           : 120+     : a texture's header comes with a second uniform register
 texture-scattered     : 75-89    : TEX.SCR takes its words from scattered registers
 texture-gradient-called: 90+     : gradients of 3d and cube textures are functions of the driver
-texture-level-zero    : 75-119   : a level is always given
+texture-level-zero    : 75-103,110-119 : a level is always given
 multimem-bytes        : 100+     : LDGMC on eight-bit floats, HPADD
 deep-cctl             : 100+     : CCTL.E.C.LDCU.IV.DEEP before UTMACCTL
 shared-cap-named      : 100+     : the symbol of the shared window has a name

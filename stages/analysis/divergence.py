@@ -20,8 +20,9 @@ def may_diverge(vregs: list[VReg], inst: Inst) -> bool:
 
 
 def gathers(inst: Inst) -> bool:
-    """Whether the whole warp has reconverged after the instruction: WARPSYNC of all threads."""
-    if inst.op != "WARPSYNC" or is_guarded(inst):
+    """Whether the whole warp has reconverged after the instruction: WARPSYNC of all threads. (With the attribute
+    ``apart`` it waits for none that are elsewhere: code has declared them exited.)"""
+    if inst.op != "WARPSYNC" or is_guarded(inst) or (inst.attrs and "apart" in inst.attrs):
         return False
     return inst.mods == ("ALL",) or any(type(o) is Imm and o.value & _ALL == _ALL for o in inst.srcs)
 

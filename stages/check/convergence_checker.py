@@ -37,9 +37,9 @@ from typing import Final, NamedTuple
 from ir_format import isa
 from ir_format.flow import ENDS, JUMPS, is_guarded
 from ir_format.isa import facts
-from ir_format.model import ZERO, Imm, Reg
+from ir_format.model import ZERO, Imm, Name, Reg
 from stages.check.convergence_uniform import uniform_branches
-from stages.check.convergence_ways import Node, Open, Way, guard_of, predicate, split_by, successors, tests_of
+from stages.check.convergence_ways import Node, Open, Way, apart, guard_of, predicate, split_by, successors, tests_of
 from stages.check.schedule_flow import branch_tables, line_finder
 from stages.disasm.cubin import WORD, CodeSection, Cubin, read_cubin
 from stages.disasm.listing import decode_section
@@ -356,6 +356,8 @@ class _Function:
     def _moved(self, n: int, node: Node, way: Way) -> Way:
         inst = self.code.items[n].inst
         assert inst is not None
+        if any(type(o) is Name for o in (*inst.dsts, *inst.srcs)):  # a mask of the warp
+            return way
         mine = next((o for o in way.open if o.k == node.b), None)
         register = next((o for o in (*inst.dsts, *inst.srcs) if type(o) is Reg and o.file == "R"), None)
         number = register.num if register is not None and register.num != ZERO else -1
@@ -536,7 +538,7 @@ class _Section:
     def whole_warp(self, n: int) -> bool:
         """Whether a WARPSYNC waits for all threads of the warp."""
         inst = self.items[n].inst
-        if inst is None or inst.op != "WARPSYNC":
+        if inst is None or inst.op != "WARPSYNC" or apart(self.items[n + 1 : n + 64]):
             return False
         return "ALL" in inst.mods or any(type(o) is Imm and o.value & 0xFFFFFFFF == 0xFFFFFFFF for o in inst.srcs)
 

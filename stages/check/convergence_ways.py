@@ -3,10 +3,11 @@ follow which."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ir_format.flow import ENDS, JUMPS, is_guarded
-from ir_format.model import INV, ZERO, Inst, Reg
+from ir_format.model import INV, ZERO, Inst, Name, Reg
 from stages.check.schedule_flow import may_pass
 from stages.disasm.cubin import WORD
 from stages.disasm.listing import Decoded
@@ -75,6 +76,18 @@ def split_by(way: Way, tests: tuple[tuple[int, bool], ...]) -> tuple[Way | None,
 def guard_of(inst: Inst) -> tuple[tuple[int, bool], ...]:
     g = inst.guard
     return (predicate(g),) if g is not None and (g.num != ZERO or g.flags & INV) else ()
+
+
+def apart(after: Sequence[Decoded]) -> bool:
+    """Whether a WARPSYNC, with this code after it, ends a call during which threads that are elsewhere count as exited:
+    the next BMOV restores their mask."""
+    for item in after:
+        inst = item.inst
+        if inst is None or inst.op in JUMPS or inst.op in ENDS:
+            return False
+        if inst.op == "BMOV":
+            return any(type(o) is Name and o.name == "MEXITED" for o in inst.dsts)
+    return False
 
 
 def successors(n: int, item: Decoded, tables: dict[int, tuple[int, ...]], count: int) -> tuple[int, ...]:

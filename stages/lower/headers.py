@@ -87,6 +87,11 @@ class Header:
         make(_operands(b, to, self.surface), None)
 
     @staticmethod
+    def loaded(b: Builder, x: int | Reg) -> Reg:
+        """The header's number in a register."""
+        return _loaded(b, x)
+
+    @staticmethod
     def _put(b: Builder, to: Reg, x: int | Reg) -> None:
         if isinstance(x, int):
             b.emit("LDCU" if b.has("uniform-const-load") else "ULDC", to, (Const("C", 0, x),))
@@ -167,6 +172,17 @@ def handle_of(b: Builder, name: str, kind: str) -> Reg:
     b.copy(b.lo_r(d), low)
     b.copy(b.hi_r(d), Imm("I", _TAGS[kind]))
     return d
+
+
+def object_handle(b: Builder, inst: PtxInst, x: ptx.Operand) -> Reg:
+    """The handle of 64 bits of a texture or sampler in a register, or that of one with a name."""
+    base = x.base if isinstance(x, ptx.Addr) else x
+    if isinstance(base, ptx.Reg):
+        return b.reg(base.index)
+    named = _named(b, inst, x)
+    if named is None:
+        raise b.unsupported(inst, "handle")
+    return handle_of(b, named[1], next(k for k, v in HEADERS.items() if v == named[0]))
 
 
 def header_word(b: Builder, *names: tuple[str, str]) -> int:

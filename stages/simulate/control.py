@@ -11,11 +11,11 @@ from typing import Final
 
 import numpy as np
 
-from ir_format.model import INV, ZERO, Imm, Reg, Sym
+from ir_format.model import INV, ZERO, Imm, Name, Reg, Sym
 from stages.simulate.build import Arr, Build, Builder, Get, InstFn, View, count, join64, put
 from stages.simulate.machine import Arrival, Bundle, CtlFn, Fault, Machine
 from stages.simulate.members import leave
-from stages.simulate.state import B_WARPSYNC, EXITED, SINK, ballot, spread, warp_any
+from stages.simulate.state import B_EXITED, B_WARPSYNC, EXITED, SINK, ballot, spread, warp_any
 
 u32, u64 = np.uint32, np.uint64
 CtlBuilder = Callable[[Build], CtlFn]
@@ -310,6 +310,8 @@ def break_(b: Build) -> CtlFn:
 def bmov(b: Build) -> InstFn:
     """Convergence barrier to register or back; .CLEAR empties it."""
     b.only("32", "CLEAR")
+    if any(isinstance(o, Name) for o in (*b.inst.dsts, *b.inst.srcs)):
+        return _mask_move(b)
     destination = (*b.inst.dsts,)[0]
     k = _barrier_number(b)
     clear = "CLEAR" in b.mods
@@ -329,6 +331,29 @@ def bmov(b: Build) -> InstFn:
             put(v.B[k], np.zeros_like(v.B[k]), m)
 
     return from_barrier
+
+
+def _mask_move(b: Build) -> InstFn:
+    """The warp's mask of lanes that are here (MACTIVE), or that have exited (MEXITED). What code writes there says whom
+    its WARPSYNC need not wait for: ptxas has it around functions of the driver that textures of sm_107 call."""
+    destination, source = b.inst.dsts[0], b.inst.srcs[0]
+    if isinstance(destination, Name):
+        if destination.name != "MEXITED":
+            raise b.refuse("writes of that mask")
+        get = b.u(source)
+        return lambda v, m: put(v.B[B_EXITED], get(v), m)
+    if not isinstance(source, Name) or source.name not in ("MACTIVE", "MEXITED"):
+        raise b.refuse("reads of that mask")
+    d = b.out(destination) if isinstance(destination, Reg) else SINK
+    active = source.name == "MACTIVE"
+
+    def read(v: View, m: Arr | None) -> None:
+        if active:
+            put(v.U[d], np.full(v.n, 0xFFFFFFFF, np.uint32) if m is None else ballot(m).repeat(32), m)
+        else:
+            put(v.U[d], v.B[B_EXITED] | ballot(v.P[EXITED]).repeat(32), m)
+
+    return read
 
 
 def yield_(b: Build) -> CtlFn:
@@ -372,7 +397,8 @@ def warpsync(b: Build) -> CtlFn:
             same = act & (masks == first[:, None]).reshape(-1)
             if count(same) != count(act):
                 return machine.part(bundle, same)
-        np.copyto(view.B[B_WARPSYNC], u32(0xFFFFFFFF) if want is None else want(view), where=act)
+        members = u32(0xFFFFFFFF) if want is None else want(view)
+        np.copyto(view.B[B_WARPSYNC], members & ~view.B[B_EXITED], where=act)
         return machine.converge(bundle, 16)
 
     return run

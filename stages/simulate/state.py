@@ -5,10 +5,10 @@ sink for writes to RZ, UR0..UR254, then constants and special registers as code 
 a row too, equal in the 32 lanes of a warp, so vector instructions read it like any register.
 
 Rows of booleans (``View.P``): P0..P6, PT, UP0..UP6, a sink, "waits at convergence barrier k" for k = 0..16, and "has
-exited". Rows of convergence barriers (``View.B``): B0..B15 and one for WARPSYNC. A row holds, for each lane, the 32-bit
-set of lanes of its warp that it must meet. Each lane has its own set because groups of a warp may be in the same code
-at different depths (recursion): ptxas saves and restores B registers around calls as if they belonged to the
-thread.
+exited". Rows of convergence barriers (``View.B``): B0..B15, one for WARPSYNC, and the lanes that code has declared
+exited (MEXITED). A row holds, for each lane, the 32-bit set of lanes of its warp that it must meet, or need not. Each
+lane has its own set because groups of a warp may be in the same code at different depths (recursion): ptxas saves and
+restores B registers around calls as if they belonged to the thread.
 
 A :class:`View` is a range of warps (a power of two, aligned): an instruction runs over the smallest view that covers
 its lanes.
@@ -33,6 +33,7 @@ PT_ROW: Final = 7
 UP0: Final = 8
 P_SINK: Final = 15
 B_WARPSYNC: Final = 16
+B_EXITED: Final = 17
 WAIT0: Final = 16
 EXITED: Final = WAIT0 + 17
 P_ROWS: Final = EXITED + 1
@@ -97,7 +98,7 @@ class Lanes:
         self.views: dict[tuple[int, int], View] = {}
         self.wide: dict[str, Arr] = {}
         self.keep = (words,)
-        self.barriers = np.zeros((17, self.n), np.uint32)
+        self.barriers = np.zeros((18, self.n), np.uint32)
 
     def row(self, key: object, maker: RowMaker) -> int:
         """The row of a constant or special register, made on first request and kept across block sets."""

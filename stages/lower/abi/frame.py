@@ -327,7 +327,9 @@ def signature(b: Builder, target: CallTarget) -> PtxFunction | PtxProto:
 
 def outgoing_bytes(b: Builder, inst: PtxInst) -> int:
     if inst.op == "tex":
-        return GRADIENT_STACK if b.has("texture-gradient-called") and inst.has("grad") else 0
+        if b.has("texture-gradient-called") and inst.has("grad"):
+            return GRADIENT_STACK
+        return 0 if b.has("textures") else DRIVER_STACK
     if inst.op == "cp":
         return (
             DRIVER_STACK if b.has("cluster-copies-called") and inst.has("tensor") and inst.has("shared::cluster") else 0

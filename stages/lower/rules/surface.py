@@ -3,12 +3,15 @@ ptxas 13.0, as all here)."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ir_format import ptx
 from ir_format.model import RZ, Imm, Mem, Operand, Reg
 from ir_format.ptx import PtxInst
 from ir_format.ptx_types import TYPE_BITS
 from stages.lower.builder import Builder, Rule
 from stages.lower.headers import Header, handle
+from stages.lower.rules import texture_calls
 from stages.lower.rules.texture import Val, block
 
 #: PTX geometry -> SASS geometry, coordinates
@@ -41,8 +44,25 @@ def _order(b: Builder, inst: PtxInst) -> tuple[str, str]:
     return ("EF" if inst.has("cs") else ""), "STRONG.SYS" if far else near
 
 
-def _place(b: Builder, inst: PtxInst, bracket: ptx.Operand) -> tuple[str, Mem, Header, str]:
-    """Geometry, address, header, what happens outside."""
+class _Place(NamedTuple):
+    """Geometry, coordinates and then the array index, header, what happens outside."""
+
+    name: str
+    values: list[Val]
+    header: Header
+    clamp: str
+
+    def called(self) -> list[Val]:
+        """The coordinates as a function of the driver takes them: the array index first."""
+        return self.values[-1:] + self.values[:-1] if "ARRAY" in self.name else self.values
+
+    def address(self, b: Builder) -> Mem:
+        """The address as an instruction takes it."""
+        base = block(b, self.values)
+        return Mem("M", b.in_reg(base, base.width))
+
+
+def _place(b: Builder, inst: PtxInst, bracket: ptx.Operand) -> _Place:
     assert isinstance(bracket, ptx.Bracket)
     name, dims = GEOMETRIES[next(m for m in inst.mods if m in GEOMETRIES)]
     header = handle(b, inst, bracket.parts[:-1], surface=True)
@@ -50,8 +70,7 @@ def _place(b: Builder, inst: PtxInst, bracket: ptx.Operand) -> tuple[str, Mem, H
     index = [b.src(parts.pop(0), "b32")] if "ARRAY" in name else []
     values: list[Val] = [*[b.src(p, "s32") for p in parts[:dims]], *index]
     clamp = next(CLAMPS[m] for m in inst.mods if m in CLAMPS)
-    base = block(b, values)
-    return name, Mem("M", b.in_reg(base, base.width)), header, clamp
+    return _Place(name, values, header, clamp)
 
 
 def _with_header(b: Builder, header: Header, text: str, dsts: tuple[Reg, ...], srcs: tuple[Operand, ...]) -> None:
@@ -74,14 +93,17 @@ def load(b: Builder, inst: PtxInst) -> None:
     """suld.b: raw bytes, taken apart."""
     with b.region():
         out, bracket = inst.operands
-        name, at, header, clamp = _place(b, inst, bracket)
+        at = _place(b, inst, bracket)
         elems = _parts(out)
         size = TYPE_BITS[inst.types[0]]
         total = size * len(elems)
-        hint, order = _order(b, inst)
-        d = b.r(max(1, total // 32))
-        text = _dotted("SULD.D.BA", name, hint, SIZES[total], order, clamp)
-        _with_header(b, header, text, (Reg("P", -1), d), (at,))
+        if b.has("textures"):
+            hint, order = _order(b, inst)
+            d = b.r(max(1, total // 32))
+            text = _dotted("SULD.D.BA", at.name, hint, SIZES[total], order, at.clamp)
+            _with_header(b, at.header, text, (Reg("P", -1), d), (at.address(b),))
+        else:
+            d = block(b, [*texture_calls.surface(b, inst, at.name, at.called(), at.header, total)])
         for k, e in enumerate(elems):
             if isinstance(e, ptx.Sink):
                 continue
@@ -121,17 +143,20 @@ def store(b: Builder, inst: PtxInst) -> None:
     """sust.b: raw bytes put together; sust.p: components for the surface's format."""
     with b.region():
         bracket, value = inst.operands
-        name, at, header, clamp = _place(b, inst, bracket)
+        at = _place(b, inst, bracket)
         elems = _parts(value)
+        size = TYPE_BITS[inst.types[0]]
+        values = [b.lo(b.src(e, "b32")) for e in elems] if inst.has("p") else _packed(b, inst, elems, size)
+        if not b.has("textures"):
+            texture_calls.surface(b, inst, at.name, at.called(), at.header, size * len(elems), values)
+            return
+        data = block(b, values)
         hint, order = _order(b, inst)
         if inst.has("p"):
-            data = block(b, [b.lo(b.src(e, "b32")) for e in elems])
-            text = _dotted("SUST.P", name, hint, order, MASKS[len(elems)], clamp)
+            text = _dotted("SUST.P", at.name, hint, order, MASKS[len(elems)], at.clamp)
         else:
-            size = TYPE_BITS[inst.types[0]]
-            data = block(b, _packed(b, inst, elems, size))
-            text = _dotted("SUST.D.BA", name, hint, SIZES[size * len(elems)], order, clamp)
-        _with_header(b, header, text, (), (at, b.in_reg(data, data.width)))
+            text = _dotted("SUST.D.BA", at.name, hint, SIZES[size * len(elems)], order, at.clamp)
+        _with_header(b, at.header, text, (), (at.address(b), b.in_reg(data, data.width)))
 
 
 def _packed(b: Builder, inst: PtxInst, elems: tuple[ptx.Operand, ...], size: int) -> list[Val]:
@@ -160,7 +185,7 @@ def reduce(b: Builder, inst: PtxInst) -> None:
     """sured.b on raw memory; sured.p on texels, whose format says the sign."""
     with b.region():
         bracket, value = inst.operands
-        name, at, header, clamp = _place(b, inst, bracket)
+        at = _place(b, inst, bracket)
         kind = inst.types[0]
         operation = next(m for m in inst.mods if m in ("add", "min", "max", "and", "or"))
         texels = inst.has("p")
@@ -168,8 +193,12 @@ def reduce(b: Builder, inst: PtxInst) -> None:
         if suffix is None:
             raise b.unsupported(inst, "type")
         data = b.in_reg(b.src(value, kind), b.words(kind))
-        text = _dotted("SURED.D", "" if texels else "BA", name, operation.upper(), suffix, "STRONG.SYS", clamp)
-        _with_header(b, header, text, (), (at, data))
+        if not b.has("textures"):
+            words = [b.word(data, k) for k in range(b.words(kind))]
+            texture_calls.surface(b, inst, at.name, at.called(), at.header, TYPE_BITS[kind], words)
+            return
+        text = _dotted("SURED.D", "" if texels else "BA", at.name, operation.upper(), suffix, "STRONG.SYS", at.clamp)
+        _with_header(b, at.header, text, (), (at.address(b), data))
 
 
 RULES: dict[str, Rule] = {"suld": load, "sust": store, "sured": reduce}

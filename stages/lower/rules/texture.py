@@ -30,7 +30,8 @@ from ir_format.ptx import PtxFunction, PtxInst, PtxParam
 from ir_format.record import NamedTuple
 from stages.lower.abi.calls import call_driver
 from stages.lower.builder import Builder, Rule
-from stages.lower.headers import Header, handle, separate
+from stages.lower.headers import Header, handle, object_handle, separate
+from stages.lower.rules import texture_calls
 from stages.lower.rules.descriptors import described
 
 Val = Reg | Imm
@@ -186,6 +187,9 @@ def emit_fetch(b: Builder, inst: PtxInst, f: Fetch, header: Header, out: ptx.Ope
     mask = sum(1 << k * count + j for k in wanted for j in range(count))
     mods = [*f.mods]
     where: tuple[Operand, ...]
+    if not b.has("textures"):
+        _called(b, inst, f, header, elems, flag, wanted, mask, half)
+        return
     values = list(f.rest)
     gradient = f.op == "TXD"
     place = list(f.place)
@@ -247,6 +251,31 @@ def emit_fetch(b: Builder, inst: PtxInst, f: Fetch, header: Header, out: ptx.Ope
             (b.dst(flag, "pred"), Reg("P", ZERO)),
             (residency, Reg("P", ZERO), Reg("P", ZERO), Imm("I", 0x0F), Imm("I", 0)),
         )
+
+
+def _called(
+    b: Builder,
+    inst: PtxInst,
+    f: Fetch,
+    header: Header,
+    elems: tuple[ptx.Operand, ...],
+    flag: ptx.Operand | None,
+    wanted: list[int],
+    mask: int,
+    half: bool,
+) -> None:
+    """A fetch by a function of the driver."""
+    read = flag is not None and not isinstance(flag, ptx.Sink)
+    word, results = texture_calls.fetch(
+        b, f.op, f.geometry, f.place, f.rest, f.mods, header, mask, flag is not None, inst.line
+    )
+    for k, element in enumerate([elems[k] for k in wanted]):
+        if half:
+            pack_halves(b, b.dst(element), results[2 * k], results[2 * k + 1])
+        else:
+            b.copy(b.dst(element), results[k])
+    if read and flag is not None:
+        texture_calls.absent(b, b.dst(flag, "pred"), word)
 
 
 def pack_halves(b: Builder, d: Reg, low: Reg, high: Reg) -> None:
@@ -372,8 +401,6 @@ def _driver_gradient(b: Builder, inst: PtxInst, geometry: str, dims: int) -> Non
     out, bracket, dx, dy, *rest = inst.operands
     assert isinstance(bracket, ptx.Bracket)
     handles = bracket.parts[:-1]
-    if not all(isinstance(h.base if isinstance(h, ptx.Addr) else h, ptx.Reg) for h in handles):
-        raise b.unsupported(inst, "derivatives of such a texture by its name")
     place = list(_parts(bracket.parts[-1]))
     index = [place.pop(0)] if geometry[0] == "a" else []
     elems, flag = _target(out)
@@ -381,10 +408,8 @@ def _driver_gradient(b: Builder, inst: PtxInst, geometry: str, dims: int) -> Non
     name = f"__cuda_syscall_tex_grad_{resident}{geometry}_v4_{inst.types[0].removesuffix('x2')}_f32"
     params, args = [], []
     for h in handles:
-        base = h.base if isinstance(h, ptx.Addr) else h
-        assert isinstance(base, ptx.Reg)
         params.append(_HANDLE)
-        args.append(b.reg(base.index))
+        args.append(object_handle(b, inst, h))
     vectors = [
         [*[b.src(x, "b32") for x in index], *[b.src(x, "f32") for x in place[:dims]]],
         *[[b.src(x, "f32") for x in _parts(d)[:dims]] for d in (dx, dy)],
@@ -470,6 +495,9 @@ def query(b: Builder, inst: PtxInst) -> None:
         dst, at, *rest = inst.operands
         header = handle(b, inst, (at,))
         level = b.src(rest[0], "b32") if rest else Imm("I", 0)
+        if not b.has("textures"):
+            b.copy(b.dst(dst), texture_calls.size(b, what, header, level))
+            return
         place: list[Val] = [level]
         mods: list[str] = []
         where: tuple[Operand, ...] = ()
