@@ -27,6 +27,7 @@ from stages.optimize.scalar.contraction import contract
 from stages.optimize.scalar.copy_propagation import propagate_copies
 from stages.optimize.scalar.dce import sweep
 from stages.optimize.scalar.rules import combine
+from stages.optimize.scalar.sccp import propagate_constants
 from stages.plumbing.runner import Pass
 
 _VALUES = FLOW | {"values"}
@@ -41,6 +42,7 @@ _TABLE: tuple[FunctionPass | UnitPass, ...] = (
     FunctionPass("dead-stores", remove_dead_stores, ssa=True, keeps=_VALUES),
     FunctionPass("dce", sweep, ssa=True, keeps=_VALUES | {"swept"}),
     FunctionPass("local-arrays", promote_local_arrays, ssa=True, keeps=FLOW),
+    FunctionPass("sccp", propagate_constants, ssa=True, keeps=_VALUES),
     FunctionPass("simplify-cfg", simplify_cfg, ssa=None),
     FunctionPass("if-conversion", convert_ifs, ssa=None),
     FunctionPass("warpsync", drop_warpsync, ssa=None, keeps=FLOW),
@@ -77,6 +79,9 @@ _ORDER: tuple[Order, ...] = (
     Order("load-elimination", "local-arrays", "what is loaded where it is known needs no choice"),
     Order("dce", "local-arrays", "halves of addresses that nobody reads would be other uses of them"),
     Order("local-arrays", "combine-again", "copies of words are looked through there"),
+    Order("local-arrays", "sccp", "words of local memory are values then"),
+    Order("sccp", "simplify-cfg", "a branch that always goes one way is taken out there"),
+    Order("sccp", "combine-again", "instructions take the constants as operands there"),
     Order("simplify-cfg", "if-conversion", "jumps to jumps hide triangles and diamonds"),
     Order("if-conversion", "rotate", "a loop of one block is rotated and unrolled, one with arms is not"),
     Order("if-conversion", "combine-again", "longer blocks; readers that died are counted no more"),

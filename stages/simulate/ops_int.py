@@ -233,7 +233,7 @@ def _is_zero(op: Operand) -> bool:
 
 def idp(b: Build) -> InstFn:
     """Dot products of bytes (4A) or of half words and bytes (2A)."""
-    x, y, z = (b.raw(o) for o in b.s[:3])
+    x, y, z = b.raw(b.s[0]), b.raw(b.s[1]), b.u(b.s[2])
     types = [m for m in b.inst.mods if m in ("U8", "S8", "U16", "S16")]
     first_signed = types[0].startswith("S") if types else "S8" in b.mods
     second_signed = types[-1].startswith("S") if types else "S8" in b.mods

@@ -18,8 +18,10 @@ from typing import Final
 from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.flow import is_guarded, read_regs, written_regs
-from ir_format.model import NOT_PT, PT, RZ, ZERO, Const, Function, Imm, Inst, Mem, Operand, Reg, VReg
+from ir_format.model import INV, NOT_PT, PT, RZ, ZERO, Const, Function, Imm, Inst, Mem, Operand, Reg, VReg
 from ir_format.target import target as find_target
+from stages.optimize.evaluate.operands import Answer
+from stages.optimize.evaluate.table import evaluate
 from stages.optimize.scalar.copies import Copies
 from stages.optimize.scalar.fold import value_of
 from stages.optimize.scalar.predicates import turn_test
@@ -133,6 +135,18 @@ class Combiner:
         got = value_of(o)
         return got if got is not None or type(o) is not Reg or o.flags or o.mod else value_of(self.copies.reg(o))
 
+    def known_lane(self, r: Reg, lane: int) -> int | None:
+        """What a lane of a register operand holds, or a predicate (0 or 1), flags ignored; None where it is not
+        known."""
+        got = self.copies.found.get(self.values.base[r.num] + r.sub + lane)
+        if type(got) is Reg and got.num == ZERO and got.file in ("P", "UP"):
+            return 0 if got.flags & INV else 1
+        return value_of(got) if got is not None else None
+
+    def computed(self, i: Inst, srcs: tuple[Operand, ...]) -> Answer | None:
+        """What an instruction would compute from other, constant sources."""
+        return evaluate(Inst(i.op, i.mods, i.dsts, srcs), self.known_lane)
+
     def in_register(self, value: int) -> Reg:
         """A register with a constant, for a place that takes no immediate; shared with what the current instruction
         dominates."""
@@ -162,7 +176,7 @@ class Combiner:
         self.before.append((at, i))
         return r
 
-    def define(self, p: Reg, value: Reg) -> None:
+    def define(self, p: Reg, value: Operand) -> None:
         """The current instruction is about to lose a result: a copy of ``value`` before it makes the value ``p``,
         and readers see through it."""
         i = Inst("COPY", (), (p,), (value,), None, *self._line())

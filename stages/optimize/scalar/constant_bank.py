@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ir_format.model import NOT_PT, PT, RZ, ZERO, Const, Imm, Inst, Operand, Reg
+from ir_format.model import NOT_PT, PT, RZ, Const, Imm, Inst, Operand, Reg
 from stages.optimize.scalar.fold import WORD, copy_of, is_pt, plus_constant
 
 if TYPE_CHECKING:
@@ -19,25 +19,10 @@ BANK_END: Final = (
 )  # bytes of a constant bank that an instruction's offset reaches (measured B3: 14 bits of words)
 
 
-def fold_carry(s: Combiner, i: Inst) -> Inst | None:
-    """The low word of a sum of constants is known, and so is its carry; a sum with a known carry needs none."""
-    if i.mods == ("X",):
-        return _without_carry(s, i)
-    carry = i.dsts[1]
-    if i.mods or type(carry) is not Reg or carry.num == ZERO or carry.flags or i.dsts[2] != PT or i.guard is not None:
-        return None
-    values = [s.constant(o) for o in i.srcs[:3]]
-    if not s.values.value[carry.num] or any(v is None for v in values) or type(i.dsts[0]) is not Reg:
-        return None
-    total = sum(v for v in values if v is not None)
-    s.define(carry, PT if total >> 32 else NOT_PT)
-    return copy_of(i, i.dsts[0], Imm("I", total & WORD) if total & WORD else RZ)
-
-
-def _without_carry(s: Combiner, i: Inst) -> Inst | None:
-    """a + b + c + carries where the carries are PT or !PT and at most two terms are not known. A flag on a term would
-    mean ~x here: left alone."""
-    if i.dsts[1:] != (PT, PT) or not all(o in (PT, NOT_PT) for o in i.srcs[3:5]):
+def known_carry(s: Combiner, i: Inst) -> Inst | None:
+    """a + b + c + carries where the carries are PT or !PT and at most two terms are not known: a sum with a known carry
+    needs none. A flag on a term would mean ~x here: left alone."""
+    if i.mods != ("X",) or i.dsts[1:] != (PT, PT) or not all(o in (PT, NOT_PT) for o in i.srcs[3:5]):
         return None
     total = sum(map(is_pt, i.srcs[3:5]))
     rest: list[Operand] = []
@@ -50,8 +35,6 @@ def _without_carry(s: Combiner, i: Inst) -> Inst | None:
         else:
             rest.append(o)
     total &= WORD
-    if not rest:
-        return copy_of(i, i.dsts[0], Imm("I", total) if total else RZ)
     if total:
         rest.insert(1, Imm("I", total))
     rest += [RZ] * (3 - len(rest))

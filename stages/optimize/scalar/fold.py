@@ -6,7 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from ir_format.flow import is_guarded
 from ir_format.model import INV, NEG, NOT_PT, PT, RZ, ZERO, Const, Imm, Inst, Operand, Reg
+from stages.optimize.evaluate.operands import is_predicate
+from stages.optimize.evaluate.table import evaluate, results
 
 if TYPE_CHECKING:
     from stages.optimize.scalar.combine import Combiner
@@ -81,6 +84,35 @@ def plus_constant(s: Combiner, o: Operand) -> tuple[Reg, int] | None:
     return rest[0], consts[0]
 
 
+def constant_operand(r: Reg, value: int) -> Operand:
+    """The operand that gives a register (or predicate) this value."""
+    if is_predicate(r):
+        return (PT if value else NOT_PT)._replace(file=r.file)
+    return Imm("I", value) if value else RZ._replace(file=r.file)
+
+
+def fold_constants(s: Combiner, i: Inst) -> Inst | None:
+    """Constant folding: an instruction whose operands are all constants. Its last result is a copy instead of it, those
+    before come from copies of their own."""
+    known = s.copies.registers
+    for o in i.srcs:
+        if type(o) is Reg:
+            if o.num != ZERO and o.num not in known:
+                return None
+        elif type(o) is not Imm:
+            return None
+    answer = evaluate(i, s.known_lane)
+    made = results(i, answer) if answer is not None else None
+    if not made:
+        return None
+    if len(made) > 1 and (is_guarded(i) or not all(s.values.value[r.num] for r, _ in made)):
+        return None
+    for r, value in made[:-1]:
+        s.define(r, constant_operand(r, value))
+    last, value = made[-1]
+    return copy_of(i, last, constant_operand(last, value))
+
+
 def fold_iadd3(s: Combiner, i: Inst) -> Inst | None:
     """x + 0 + 0, and sums with several constants."""
     if not plain_iadd3(i):
@@ -96,8 +128,6 @@ def fold_iadd3(s: Combiner, i: Inst) -> Inst | None:
             total += v
             consts += v != 0 or type(o) is Imm
     total &= WORD
-    if not rest:
-        return copy_of(i, i.dsts[0], Imm("I", total) if total else RZ)
     if len(rest) == 1 and total == 0 and type(rest[0]) is Reg and not rest[0].flags:
         return copy_of(i, i.dsts[0], rest[0])
     if len(rest) == 1 and consts > 1:
@@ -119,7 +149,7 @@ def lut_of(lut: int, values: tuple[int | None, int | None, int | None]) -> int:
 
 
 def fold_lop3(s: Combiner, i: Inst) -> Inst | None:
-    """Bitwise functions of constants; functions that are one of their inputs."""
+    """Bitwise functions that are one of their inputs, or constant."""
     if i.mods != ("LUT",) or i.dsts[0] != PT:
         return None
     lut_op = i.srcs[3]
@@ -128,14 +158,6 @@ def fold_lop3(s: Combiner, i: Inst) -> Inst | None:
     lut = lut_op.value & 0xFF
     vals = [s.constant(o) for o in i.srcs[:3]]
     d = i.dsts[1]
-    if all(v is not None or not _depends(lut, n) for n, v in enumerate(vals)):
-        total = 0
-        a, b, c = (v or 0 for v in vals)
-        for row in range(8):
-            if lut >> row & 1:
-                total |= (a if row & 4 else ~a) & (b if row & 2 else ~b) & (c if row & 1 else ~c)
-        total &= WORD
-        return copy_of(i, d, Imm("I", total) if total else RZ)
     fixed = tuple({0: 0, WORD: 1}.get(v) if v is not None else None for v in vals)
     small = lut_of(lut, fixed)  # type: ignore[arg-type]
     for n, same in enumerate((0xF0, 0xCC, 0xAA)):
@@ -150,14 +172,8 @@ def fold_lop3(s: Combiner, i: Inst) -> Inst | None:
     return None
 
 
-def _depends(lut: int, n: int) -> bool:
-    """Whether the truth table depends on input ``n``."""
-    bit = 4 >> n
-    return any((lut >> row & 1) != (lut >> (row ^ bit) & 1) for row in range(8))
-
-
 def fold_shift(s: Combiner, i: Inst) -> Inst | None:
-    """Shifts by a constant: by 0, of a constant, and words of a double-word shift that only one word gets into."""
+    """Shifts by a constant: by 0, by all bits, and words of a double-word shift that only one word gets into."""
     n = s.constant(i.srcs[1])
     if n is None:
         return None
@@ -170,19 +186,9 @@ def fold_shift(s: Combiner, i: Inst) -> Inst | None:
             return copy_of(i, d, RZ)
         return s.build(i, "SHF", i.mods, i.dsts, (RZ, Imm("I", 31), high)) if i.srcs[1] != Imm("I", 31) else None
     if i.mods == ("L", "U32") and high == RZ and n < 32:
-        if n == 0 and type(low) is Reg and not low.flags:
-            return copy_of(i, d, low)
-        v = s.constant(low)
-        return None if v is None else copy_of(i, d, Imm("I", v << n & WORD))
+        return copy_of(i, d, low) if n == 0 and type(low) is Reg and not low.flags else None
     if i.mods in (("R", "U32", "HI"), ("R", "S32", "HI")) and low == RZ and n < 32:
-        if n == 0 and type(high) is Reg and not high.flags:
-            return copy_of(i, d, high)
-        v = s.constant(high)
-        if v is None:
-            return None
-        if "S32" in i.mods and v >> 31:
-            v -= 1 << 32
-        return copy_of(i, d, Imm("I", v >> n & WORD))
+        return copy_of(i, d, high) if n == 0 and type(high) is Reg and not high.flags else None
     return None
 
 
@@ -303,7 +309,7 @@ def scaled_choice(s: Combiner, i: Inst) -> Inst | None:
 
 
 def fold_prmt(s: Combiner, i: Inst) -> Inst | None:
-    """Byte permutations of constants, and the identity."""
+    """Byte permutations that are one of their inputs."""
     sel = s.constant(i.srcs[1])
     if i.mods or sel is None:
         return None
@@ -312,38 +318,7 @@ def fold_prmt(s: Combiner, i: Inst) -> Inst | None:
         return copy_of(i, i.dsts[0], a)
     if sel & 0xFFFF == 0x7654 and type(c) is Reg and not c.flags:
         return copy_of(i, i.dsts[0], c)
-    va, vc = s.constant(a), s.constant(c)
-    used = {sel >> (4 * n) & 7 for n in range(4)}
-    if (va is None and any(u < 4 for u in used)) or (vc is None and any(u >= 4 for u in used)):
-        return None
-    both = (va or 0) | (vc or 0) << 32
-    out = 0
-    for n in range(4):
-        k = sel >> (4 * n) & 15
-        byte = both >> (8 * (k & 7)) & 0xFF
-        if k & 8:
-            byte = 0xFF if byte & 0x80 else 0
-        out |= byte << (8 * n)
-    return copy_of(i, i.dsts[0], Imm("I", out) if out else RZ)
-
-
-#: Integer comparisons of ISETP.
-COMPARE = {
-    "LT": lambda a, b: a < b, "EQ": lambda a, b: a == b, "LE": lambda a, b: a <= b,
-    "GT": lambda a, b: a > b, "NE": lambda a, b: a != b, "GE": lambda a, b: a >= b,
-}  # fmt: skip
-
-
-def fold_isetp(s: Combiner, i: Inst) -> Inst | None:
-    """A comparison of constants with nothing to combine."""
-    if "EX" in i.mods or i.mods[-1] != "AND" or i.srcs[2] != PT or i.mods[0] not in COMPARE or i.dsts[1] != PT:
-        return None
-    a, b = s.constant(i.srcs[0]), s.constant(i.srcs[1])
-    if a is None or b is None:
-        return None
-    if "U32" not in i.mods:
-        a, b = ((v ^ 1 << 31) - (1 << 31) for v in (a, b))
-    return copy_of(i, i.dsts[0], PT if COMPARE[i.mods[0]](a, b) else NOT_PT)
+    return None
 
 
 def negated(o: Operand) -> Operand | None:

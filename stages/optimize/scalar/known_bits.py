@@ -225,12 +225,14 @@ def mask_of_known(s: Combiner, i: Inst) -> Inst | None:
 
 
 def bytes_of_known(s: Combiner, i: Inst) -> Inst | None:
-    """A permutation of bytes that leaves one of its inputs as it is: signs of what is not negative, zeros that are
-    there."""
+    """A permutation of bytes that is a constant, or leaves one of its inputs as it is: signs of what is not negative,
+    zeros that are there."""
     sel = s.constant(i.srcs[1])
     if i.mods or sel is None or len(i.dsts) != 1:
         return None
     made = _know_bytes(s, i, RZ, _DEPTH)
+    if made[0] | made[1] == WORD:
+        return copy_of(i, i.dsts[0], Imm("I", made[1]) if made[1] else RZ)
     for first, o in ((0, i.srcs[0]), (4, i.srcs[2])):
         if type(o) is not Reg or o.num == ZERO or o.flags or o.mod:
             continue
@@ -339,32 +341,18 @@ def zero_test(s: Combiner, i: Inst) -> Inst | None:
     return s.build(i, "ISETP", i.mods, i.dsts, (x, *i.srcs[1:]))
 
 
-def fold_mask(s: Combiner, i: Inst) -> Inst | None:
-    """BMSK of constants."""
-    start, size = s.constant(i.srcs[0]), s.constant(i.srcs[1])
-    if i.mods or start is None or size is None:
-        return None
-    v = ((1 << min(size, 32)) - 1) << min(start, 32) & WORD
-    return copy_of(i, i.dsts[0], Imm("I", v) if v else RZ)
-
-
 def fold_field(s: Combiner, i: Inst) -> Inst | None:
     """SGXT of what fits."""
     n = s.constant(i.srcs[1])
     if "W" in i.mods or n is None or type(i.srcs[0]) is not Reg or i.srcs[0].flags:
         return None
-    zero, one = known_bits(s, i.srcs[0])
+    zero, _ = known_bits(s, i.srcs[0])
     if (
         n > 31
         or ("U32" in i.mods and zero | (1 << n) - 1 == WORD)
         or (n > 0 and "U32" not in i.mods and zero | (1 << n - 1) - 1 == WORD)
     ):
         return copy_of(i, i.dsts[0], i.srcs[0])
-    if one | zero == WORD:
-        v = one & (1 << n) - 1
-        if "U32" not in i.mods and n and v >> n - 1:
-            v |= WORD & ~((1 << n) - 1)
-        return copy_of(i, i.dsts[0], Imm("I", v) if v else RZ)
     return None
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ir_format.model import INV, NOT_PT, PT, RZ, ZERO, Const, Imm, Inst, Operand, Reg
-from stages.optimize.scalar.fold import COMPARE, OPPOSITE, TURNED, copy_of, inverted, lut_of
+from stages.optimize.scalar.fold import OPPOSITE, TURNED, copy_of, inverted, lut_of
 
 if TYPE_CHECKING:
     from stages.optimize.scalar.combine import Combiner
@@ -53,7 +53,7 @@ def _plain_test(i: Inst) -> bool:
 
 def test_of_choice(s: Combiner, i: Inst) -> Inst | None:
     """A comparison of a choice between constants is the predicate that chose."""
-    if not _plain_test(i) or i.mods[0] not in COMPARE:
+    if not _plain_test(i):
         return None
     m = s.made_by(i.srcs[0], "SEL")
     c = s.constant(i.srcs[1])
@@ -63,15 +63,13 @@ def test_of_choice(s: Combiner, i: Inst) -> Inst | None:
     values = [s.constant(o) for o in m.srcs[:2]]
     if values[0] is None or values[1] is None or type(p) is not Reg or not s.unchanged(m, p):
         return None
-    signed = "U32" not in i.mods
-    yes, no = (COMPARE[i.mods[0]](_number(v or 0, signed), _number(c, signed)) for v in values)
+    answers = [s.computed(i, (Imm("I", v or 0), Imm("I", c), *i.srcs[2:])) for v in values]
+    if answers[0] is None or answers[1] is None:
+        return None
+    yes, no = answers[0][1][0], answers[1][1][0]
     if yes == no:
         return copy_of(i, i.dsts[0], PT if yes else NOT_PT)
     return copy_of(i, i.dsts[0], p if yes else inverted(p))
-
-
-def _number(v: int, signed: bool) -> int:
-    return (v ^ 1 << 31) - (1 << 31) if signed else v
 
 
 def test_of_bits(s: Combiner, i: Inst) -> Inst | None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from ir_format.isa import facts
 from ir_format.model import Function
 from stages.optimize.analyses import Analyses
+from stages.optimize.evaluate.table import EVALUATORS
 from stages.optimize.scalar import constant_bank, fold, fuse, known_bits, min_max, predicates, wide_sums
 from stages.optimize.scalar.combine import Combiner, Rule
 
 #: Accesses whose address may take an offset along.
 _MEMORY = (*facts.loads(), *facts.stores(), *facts.atomics(), *facts.copies())
 
-RULES: dict[str, tuple[Rule, ...]] = {
+_RULES: dict[str, tuple[Rule, ...]] = {
     "IADD3": (
-        constant_bank.fold_carry,
+        constant_bank.known_carry,
         known_bits.bound_carry,
         known_bits.drop_carry,
         fold.fold_iadd3,
@@ -32,18 +33,22 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "PRMT": (fold.fold_prmt, known_bits.bytes_of_known),
     "VIMNMX": (min_max.fuse_min_max,),
     "ISETP": (
-        fold.fold_isetp,
         known_bits.test_of_known,
         known_bits.zero_test,
         predicates.test_of_choice,
         predicates.test_of_bits,
     ),
-    "BMSK": (known_bits.fold_mask,),
     "SGXT": (known_bits.fold_field,),
     **{op: (fuse.take_sign,) for op in ("FSETP", "FMUL", "FFMA", "FMNMX", "MUFU", "DADD", "DMUL", "DFMA", "DSETP")},
     "FADD": (fuse.take_sign, fuse.take_saturation),
     "PLOP3": (predicates.opposite, predicates.join_tests),
     **{op: (fuse.fold_address,) for op in _MEMORY},
+}
+
+#: By mnemonic; constants are folded first.
+RULES: dict[str, tuple[Rule, ...]] = {
+    **_RULES,
+    **{op: (fold.fold_constants, *_RULES.get(op, ())) for op in EVALUATORS if op not in ("COPY", "MOV")},
 }
 
 

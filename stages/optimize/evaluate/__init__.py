@@ -1,0 +1,1 @@
+"""What instructions compute, on constants: :func:`stages.optimize.evaluate.table.evaluate`."""

@@ -1,0 +1,297 @@
+"""Sparse conditional constant propagation (SCCP, Wegman and Zadeck): values that are constant on every path that can be
+executed, through PHIs, loops and branches that never go the other way.
+
+Pre: SSA form. Post: the same form; PHIs and instructions that give a constant are copies of it, and a branch that is
+always or never taken is under PT or !PT, which `simplify-cfg` acts upon. Only *candidates* are looked at: instructions
+all of whose operands come from constants, and PHIs one of whose operands does. Instruction combining folds what follows
+from constants without PHIs, so a function without such a PHI costs one look at each instruction.
+"""
+
+from __future__ import annotations
+
+from ir_format.flow import Cfg, is_guarded
+from ir_format.model import NOT_PT, PT, ZERO, Block, Function, Imm, Inst, Reg
+from stages.optimize.analyses import Analyses
+from stages.optimize.control.simplify_cfg import plain_jump
+from stages.optimize.evaluate.table import EVALUATORS, evaluate, results
+from stages.optimize.scalar.fold import constant_operand
+from stages.optimize.values import Lane, Values
+from stages.plumbing.runner import Context
+
+
+def propagate_constants(f: Function, a: Analyses) -> bool:
+    """The pass; whether it changed anything."""
+    work = _Sccp(f, a.values, a.cfg, a.ctx)
+    if not work.find_candidates():
+        return False
+    work.solve()
+    return work.rewrite()
+
+
+class _Sccp:
+    """The work on one function. A lane in ``at`` is a constant as far as is known, one in ``varies`` is none; a lane of
+    a candidate that is in neither has not been computed yet. Lanes that no candidate makes vary."""
+
+    def __init__(self, f: Function, values: Values, cfg: Cfg, ctx: Context) -> None:
+        self.f = f
+        self.values = values
+        self.cfg = cfg
+        self.ctx = ctx
+        self.candidates: dict[int, list[Inst]] = {}  # block position -> its candidates
+        self.made: set[Lane] = set()  # the lanes that candidates make
+        self.users: dict[Lane, list[tuple[int, Inst]]] = {}  # lane -> the candidates that read it, with their blocks
+        self.tested: dict[Lane, list[int]] = {}  # predicate -> blocks that end in a branch on it
+        self.at: dict[Lane, int] = {}
+        self.varies: set[Lane] = set()
+        self.edges: set[tuple[int, int]] = set()  # that can be executed
+        self.reached: set[int] = set()
+        self.blocks: list[int] = []  # reached, to be looked at
+        self.changed: list[Lane] = []
+
+    # ------------------------------------------------------------------ candidates
+
+    def find_candidates(self) -> bool:
+        """Note the candidates, in an order in which operands come before what reads them; whether any is a PHI."""
+        joins = False
+        for pos in self.cfg.rpo:
+            b = self.f.blocks[pos]
+            for i in b.insts:
+                if i.op == "PHI":
+                    if self._phi(pos, i):
+                        joins = True
+                elif i.op in EVALUATORS and self._constants_only(i):
+                    self._note(pos, i)
+            last = b.insts[-1] if b.insts else None
+            if last is not None and last.guard is not None and last.guard.num != ZERO:
+                lane = self._lane(last.guard)
+                if lane in self.made and self._decides(last):
+                    self.tested.setdefault(lane, []).append(pos)
+        return joins
+
+    def _lane(self, r: Reg, lane: int = 0) -> Lane:
+        return self.values.base[r.num] + r.sub + lane
+
+    def _constants_only(self, i: Inst) -> bool:
+        """Whether an instruction computes values from constants and candidates alone."""
+        made = self.made
+        base = self.values.base
+        for o in i.srcs:
+            if type(o) is Reg:
+                if o.num != ZERO:
+                    first = base[o.num] + o.sub
+                    if first not in made or (o.width > 1 and not made.issuperset(range(first, first + o.width))):
+                        return False
+            elif type(o) is not Imm or o.sym or o.fmt:
+                return False
+        if i.uses or i.defs or i.attrs or (i.guard is not None and is_guarded(i)):
+            return False
+        return all([type(d) is Reg and (d.num == ZERO or bool(self.values.value[d.num])) for d in i.dsts])
+
+    def _phi(self, pos: int, i: Inst) -> bool:
+        """Note a PHI if an operand that comes before it is a candidate's."""
+        d = i.dsts[0]
+        if type(d) is not Reg or not self.values.value[d.num]:
+            return False
+        lanes = [self._lane(o) for o in i.srcs if type(o) is Reg and o.num != ZERO]
+        if self.made.isdisjoint(lanes):
+            return False
+        self._note(pos, i)
+        return True
+
+    def _note(self, pos: int, i: Inst) -> None:
+        self.candidates.setdefault(pos, []).append(i)
+        for d in i.dsts:
+            if type(d) is Reg and d.num != ZERO:
+                self.made.update(self.values.lanes(d))
+        for o in i.srcs:
+            if type(o) is Reg and o.num != ZERO:
+                for lane in self.values.lanes(o):
+                    self.users.setdefault(lane, []).append((pos, i))
+
+    # ------------------------------------------------------------------ the fixed point
+
+    def solve(self) -> None:
+        """Assume that nothing varies and no block is reached but the first, until that holds."""
+        self._reach(self.cfg.rpo[0])
+        while self.blocks or self.changed:
+            if self.blocks:
+                pos = self.blocks.pop()
+                for i in self.candidates.get(pos, ()):
+                    self._compute(pos, i)
+                self._leave(pos)
+                continue
+            lane = self.changed.pop()
+            for pos, i in self.users.get(lane, ()):
+                if pos in self.reached:
+                    self._compute(pos, i)
+            for pos in self.tested.get(lane, ()):
+                if pos in self.reached:
+                    self._leave(pos)
+
+    def _reach(self, pos: int) -> None:
+        if pos not in self.reached:
+            self.reached.add(pos)
+            self.blocks.append(pos)
+
+    def _edge(self, pos: int, to: int) -> None:
+        """An edge can be executed."""
+        if (pos, to) in self.edges:
+            return
+        self.edges.add((pos, to))
+        if to in self.reached:
+            for i in self.candidates.get(to, ()):
+                if i.op != "PHI":
+                    break
+                self._compute(to, i)
+        else:
+            self._reach(to)
+
+    def _decides(self, last: Inst) -> bool:
+        """Whether a guard alone says where an instruction goes."""
+        return last.op == "EXIT" or plain_jump(last) >= 0
+
+    def _leave(self, pos: int) -> None:
+        """What can be executed after a block."""
+        insts = self.f.blocks[pos].insts
+        last = insts[-1] if insts else None
+        taken = self._taken(last) if last is not None else None
+        for to in self.cfg.succs[pos]:
+            if taken is None or last is None:
+                self._edge(pos, to)
+                continue
+            target = plain_jump(last)
+            jumps = target >= 0 and self.cfg.index[target] == to
+            # both ways may lead to the next block
+            if (taken and jumps) or (not taken and to == pos + 1):
+                self._edge(pos, to)
+
+    def _taken(self, last: Inst) -> bool | None:
+        """Whether a branch is taken: True, False, or None for both. A guard that is not computed yet goes neither way,
+        and its block is looked at again."""
+        g = last.guard
+        if g is None or g.num == ZERO or not self._decides(last):
+            return None
+        lane = self._lane(g)
+        if lane not in self.made or lane in self.varies:
+            return None
+        got = self.at.get(lane)
+        return None if got is None else bool(got) != bool(g.flags)
+
+    def _known(self, r: Reg, lane: int) -> int | None:
+        return self.at.get(self._lane(r, lane))
+
+    def _compute(self, pos: int, i: Inst) -> None:
+        """Compute the lanes that a candidate makes."""
+        if i.op == "PHI":
+            d = i.dsts[0]
+            assert type(d) is Reg
+            self._join(pos, i, self._lane(d))
+            return
+        waits = False
+        for o in i.srcs:
+            if type(o) is Reg and o.num != ZERO:
+                for lane in self.values.lanes(o):
+                    if lane in self.varies:
+                        self._vary(i)
+                        return
+                    waits = waits or lane not in self.at
+        if waits:
+            return
+        answer = evaluate(i, self._known)
+        made = results(i, answer) if answer is not None else None
+        if made is None:
+            self._vary(i)
+            return
+        for r, value in made:
+            self._set(self._lane(r), value)
+
+    def _join(self, pos: int, i: Inst, to: Lane) -> None:
+        if to in self.varies:
+            return
+        preds = i.attrs["preds"] if i.attrs else ()
+        assert isinstance(preds, tuple)
+        for o, block in zip(i.srcs, preds, strict=True):
+            assert type(o) is Reg and isinstance(block, int)
+            if (self.cfg.index[block], pos) not in self.edges:
+                continue
+            lane = self._lane(o)
+            if o.num != ZERO and (lane in self.varies or lane not in self.made):
+                self._vary(i)
+                return
+            value = 0 if o.num == ZERO else self.at.get(lane)
+            if value is not None:
+                self._set(to, value)
+
+    def _set(self, lane: Lane, value: int) -> None:
+        """A lane holds a value here; where it held another one it varies."""
+        if lane in self.varies:
+            return
+        old = self.at.get(lane)
+        if old is None:
+            self.at[lane] = value
+            self.changed.append(lane)
+        elif old != value:
+            del self.at[lane]
+            self.varies.add(lane)
+            self.changed.append(lane)
+
+    def _vary(self, i: Inst) -> None:
+        for d in i.dsts:
+            if type(d) is Reg and d.num != ZERO:
+                for lane in self.values.lanes(d):
+                    if lane not in self.varies:
+                        self.at.pop(lane, None)
+                        self.varies.add(lane)
+                        self.changed.append(lane)
+
+    # ------------------------------------------------------------------ what follows
+
+    def rewrite(self) -> bool:
+        """Put copies of constants where they were computed, and PT or !PT over branches; whether there was one."""
+        changed = False
+        for pos in sorted(self.reached):
+            b = self.f.blocks[pos]
+            found = {id(i) for i in self.candidates.get(pos, ()) if i.op not in ("COPY", "MOV") and self._constant(i)}
+            if found:
+                changed = self._replace(b, pos, found) or changed
+            last = b.insts[-1] if b.insts else None
+            taken = self._taken(last) if last is not None else None
+            if last is not None and taken is not None and self.ctx.allow():
+                self.values.adjust(last, -1)
+                last.guard = PT if taken else NOT_PT
+                self.values.adjust(last, +1)
+                self.ctx.count("branches on propagated constants")
+                changed = True
+        return changed
+
+    def _constant(self, i: Inst) -> bool:
+        """Whether every lane that an instruction makes is a constant."""
+        return all(
+            [lane in self.at for d in i.dsts if type(d) is Reg and d.num != ZERO for lane in self.values.lanes(d)]
+        )
+
+    def _replace(self, b: Block, pos: int, found: set[int]) -> bool:
+        out: list[Inst] = []
+        late: list[Inst] = []  # copies instead of PHIs, behind the others
+        changed = False
+        for i in b.insts:
+            if i.op != "PHI" and late:
+                out += late
+                late = []
+            if id(i) not in found or not self.ctx.allow():
+                out.append(i)
+                continue
+            self.ctx.count("propagated constants")
+            changed = True
+            copies = late if i.op == "PHI" else out
+            self.values.remove(i)
+            for d in i.dsts:
+                if type(d) is Reg and d.num != ZERO:
+                    for k in range(d.width):
+                        r = Reg(d.file, d.num, d.sub + k)
+                        value = constant_operand(r, self.at[self._lane(r)])
+                        made = Inst("COPY", (), (r,), (value,), None, i.line, i.loc)
+                        copies.append(made)
+                        self.values.add(made, pos)
+        b.insts = out + late
+        return changed
