@@ -4,10 +4,13 @@ executed, through PHIs, loops and branches that never go the other way.
 Pre: SSA form. Post: the same form; PHIs and instructions that give a constant are copies of it, and a branch that is
 always or never taken is under PT or !PT, which `simplify-cfg` acts upon. Only *candidates* are looked at: instructions
 all of whose operands come from constants, and PHIs one of whose operands does. Instruction combining folds what follows
-from constants without PHIs, so a function without such a PHI costs one look at each instruction.
+from constants without PHIs, so they are sought from PHIs and branches backwards; other instructions are not visited.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
 
 from ir_format.flow import Cfg, is_guarded
 from ir_format.model import NOT_PT, PT, ZERO, Block, Function, Imm, Inst, Reg
@@ -17,6 +20,8 @@ from stages.optimize.evaluate.table import EVALUATORS, evaluate, results
 from stages.optimize.scalar.fold import constant_operand
 from stages.optimize.values import Lane, Values
 from stages.plumbing.runner import Context
+
+_DEPTH: Final = 32  # instructions from a PHI or branch back to constants
 
 
 def propagate_constants(f: Function, a: Analyses) -> bool:
@@ -37,7 +42,9 @@ class _Sccp:
         self.values = values
         self.cfg = cfg
         self.ctx = ctx
-        self.candidates: dict[int, list[Inst]] = {}  # block position -> its candidates
+        self.joins: dict[int, list[Inst]] = {}  # block position -> its candidates that are PHIs
+        self.candidates: dict[int, list[Inst]] = {}  # ... and the others
+        self.never: set[Lane] = set()  # lanes that come from something else
         self.made: set[Lane] = set()  # the lanes that candidates make
         self.users: dict[Lane, list[tuple[int, Inst]]] = {}  # lane -> the candidates that read it, with their blocks
         self.tested: dict[Lane, list[int]] = {}  # predicate -> blocks that end in a branch on it
@@ -51,62 +58,94 @@ class _Sccp:
     # ------------------------------------------------------------------ candidates
 
     def find_candidates(self) -> bool:
-        """Note the candidates, in an order in which operands come before what reads them; whether any is a PHI."""
-        joins = False
+        """Note the candidates, from PHIs and branches back to constants; whether any is a PHI. One that an instruction
+        without an evaluator reaches is one only if some branch may be decided, so that its block may not be reached."""
+        found = self._note_phis(self._plain)
+        if found and self.tested:
+            found = self._note_phis(self._any) or found
+        return found
+
+    def _note_phis(self, wanted: Callable[[Inst], bool]) -> bool:
+        """Note the PHIs of a kind, and what leads to them and from them to branches."""
+        value, blocks = self.values.value, self.f.blocks
+        found: list[Inst] = []
         for pos in self.cfg.rpo:
-            b = self.f.blocks[pos]
-            for i in b.insts:
-                if i.op == "PHI":
-                    if self._phi(pos, i):
-                        joins = True
-                elif i.op in EVALUATORS and self._constants_only(i):
+            for i in blocks[pos].insts:
+                if i.op != "PHI":
+                    break
+                d = i.dsts[0]
+                if type(d) is Reg and value[d.num] and self._lane(d) not in self.made and wanted(i):
                     self._note(pos, i)
-            last = b.insts[-1] if b.insts else None
-            if last is not None and last.guard is not None and last.guard.num != ZERO:
+                    found.append(i)
+        if not found:
+            return False
+        self.never.clear()  # some of that may come from a PHI that was found later
+        for i in found:
+            for lane in self._read(i):
+                self._may(lane, _DEPTH)
+        for pos in self.cfg.rpo:
+            last = blocks[pos].insts[-1] if blocks[pos].insts else None
+            if last is not None and last.guard is not None and last.guard.num != ZERO and self._decides(last):
                 lane = self._lane(last.guard)
-                if lane in self.made and self._decides(last):
+                if self._may(lane, _DEPTH) and pos not in self.tested.get(lane, ()):
                     self.tested.setdefault(lane, []).append(pos)
-        return joins
+        return True
+
+    def _any(self, i: Inst) -> bool:
+        """Whether some operand of a PHI comes from constants."""
+        return any([self._may(lane, _DEPTH) for lane in self._read(i)])
+
+    def _plain(self, i: Inst) -> bool:
+        """... and the others may."""
+        defs = self.values.defs
+        for lane in self._read(i):
+            made = defs[lane]
+            if made is not None and made.op == "COPY" and type(made.srcs[0]) is Reg and made.srcs[0].num != ZERO:
+                made = defs[self._lane(made.srcs[0])]
+            if made is None or (made.op != "PHI" and made.op not in EVALUATORS):
+                return False
+        return self._any(i)
 
     def _lane(self, r: Reg, lane: int = 0) -> Lane:
         return self.values.base[r.num] + r.sub + lane
 
-    def _constants_only(self, i: Inst) -> bool:
-        """Whether an instruction computes values from constants and candidates alone."""
-        made = self.made
-        base = self.values.base
-        for o in i.srcs:
-            if type(o) is Reg:
-                if o.num != ZERO:
-                    first = base[o.num] + o.sub
-                    if first not in made or (o.width > 1 and not made.issuperset(range(first, first + o.width))):
-                        return False
-            elif type(o) is not Imm or o.sym or o.fmt:
-                return False
+    def _read(self, i: Inst) -> list[Lane]:
+        """The lanes of the sources."""
+        return [lane for o in i.srcs if type(o) is Reg and o.num != ZERO for lane in self.values.lanes(o)]
+
+    def _may(self, lane: Lane, depth: int) -> bool:
+        """Whether a lane comes from constants and candidates alone; what makes it is a candidate then."""
+        if lane in self.made:
+            return True
+        if lane in self.never:
+            return False
+        i = self.values.defs[lane]
+        if i is not None and depth and i.op in EVALUATORS and self._simple(i):
+            for source in self._read(i):
+                if not self._may(source, depth - 1):
+                    break
+            else:
+                self._note(self.values.place[lane], i)
+                return True
+        self.never.add(lane)
+        return False
+
+    def _simple(self, i: Inst) -> bool:
+        """Whether an instruction reads nothing but registers and numbers, and its results are values."""
         if i.uses or i.defs or i.attrs or (i.guard is not None and is_guarded(i)):
             return False
+        for o in i.srcs:
+            if type(o) is not Reg and (type(o) is not Imm or o.sym or o.fmt):
+                return False
         return all([type(d) is Reg and (d.num == ZERO or bool(self.values.value[d.num])) for d in i.dsts])
 
-    def _phi(self, pos: int, i: Inst) -> bool:
-        """Note a PHI if an operand that comes before it is a candidate's."""
-        d = i.dsts[0]
-        if type(d) is not Reg or not self.values.value[d.num]:
-            return False
-        lanes = [self._lane(o) for o in i.srcs if type(o) is Reg and o.num != ZERO]
-        if self.made.isdisjoint(lanes):
-            return False
-        self._note(pos, i)
-        return True
-
     def _note(self, pos: int, i: Inst) -> None:
-        self.candidates.setdefault(pos, []).append(i)
+        (self.joins if i.op == "PHI" else self.candidates).setdefault(pos, []).append(i)
         for d in i.dsts:
             if type(d) is Reg and d.num != ZERO:
                 self.made.update(self.values.lanes(d))
-        for o in i.srcs:
-            if type(o) is Reg and o.num != ZERO:
-                for lane in self.values.lanes(o):
-                    self.users.setdefault(lane, []).append((pos, i))
+        for lane in self._read(i):
+            self.users.setdefault(lane, []).append((pos, i))
 
     # ------------------------------------------------------------------ the fixed point
 
@@ -116,7 +155,7 @@ class _Sccp:
         while self.blocks or self.changed:
             if self.blocks:
                 pos = self.blocks.pop()
-                for i in self.candidates.get(pos, ()):
+                for i in (*self.joins.get(pos, ()), *self.candidates.get(pos, ())):
                     self._compute(pos, i)
                 self._leave(pos)
                 continue
@@ -139,9 +178,7 @@ class _Sccp:
             return
         self.edges.add((pos, to))
         if to in self.reached:
-            for i in self.candidates.get(to, ()):
-                if i.op != "PHI":
-                    break
+            for i in self.joins.get(to, ()):
                 self._compute(to, i)
         else:
             self._reach(to)
@@ -188,13 +225,11 @@ class _Sccp:
             self._join(pos, i, self._lane(d))
             return
         waits = False
-        for o in i.srcs:
-            if type(o) is Reg and o.num != ZERO:
-                for lane in self.values.lanes(o):
-                    if lane in self.varies:
-                        self._vary(i)
-                        return
-                    waits = waits or lane not in self.at
+        for lane in self._read(i):
+            if lane in self.varies:
+                self._vary(i)
+                return
+            waits = waits or lane not in self.at
         if waits:
             return
         answer = evaluate(i, self._known)
@@ -251,7 +286,8 @@ class _Sccp:
         changed = False
         for pos in sorted(self.reached):
             b = self.f.blocks[pos]
-            found = {id(i) for i in self.candidates.get(pos, ()) if i.op not in ("COPY", "MOV") and self._constant(i)}
+            some = (*self.joins.get(pos, ()), *self.candidates.get(pos, ()))
+            found = {id(i) for i in some if i.op not in ("COPY", "MOV") and self._constant(i)}
             if found:
                 changed = self._replace(b, pos, found) or changed
             last = b.insts[-1] if b.insts else None
