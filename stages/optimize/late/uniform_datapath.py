@@ -210,7 +210,8 @@ class _Block:
             self.out.append(Inst("COPY", (), (to,), (Imm("I", 0),), None, i.line, i.loc))
             return
         word = (source.num, source.sub)
-        held = self._held(word)
+        name = self._name(word)
+        held = self._held(name)
         if held is not None:
             self.out.append(Inst("COPY", (), (to,), (held,), None, i.line, i.loc))
             self._release(word)
@@ -224,7 +225,16 @@ class _Block:
         else:
             self.out.append(i)
         if self._stays(to):
-            self.known[word] = (self.at, to)
+            self.known[name] = (self.at, to)
+
+    def _name(self, word: Word) -> Word:
+        """What a word is known by: words that hold the same number have one name, which no register has."""
+        made = self.work.made.get(word)
+        if made is not None and self.work.constant(made[1]):
+            o = made[1].srcs[0]
+            if type(o) is Imm and not o.sym:
+                return (-2, o.value)
+        return word
 
     def _stays(self, to: Reg) -> bool:
         """Whether a uniform register keeps its word: nothing else writes it."""
