@@ -15,6 +15,10 @@ FAILED = 255  # ptxas's exit code for every failure
 
 def main() -> None:
     """Entry point."""
+    if sys.argv[1:2] == ["farm"]:
+        from orchestrator.farm.__main__ import main as farm
+
+        farm(sys.argv[2:])
     gc.disable()  # a short life: collections while modules load find nothing
     server = os.environ.get("ORIAS_SERVER", "")
     if server:

@@ -114,8 +114,6 @@ def files_of(cl: CommandLine, argv: Sequence[str]) -> list[File]:
         raise UsageError("'--output-file' names one file: use '--output-dir', or '-o' in the lines of the list")
     if len(names) != len(cl.inputs) or "-" in names:
         raise UsageError("the files of a batch are on the command line or in the list")
-    if not (cl.flag("batch") or cl.flag("output-dir")):
-        raise UsageError("'--report' goes with '--batch' or '--output-dir'")
     folder = cl.values.get("output-dir", "")
     files = [File(n, _target_of(n, folder), [*options, n, "-o", _target_of(n, folder)]) for n in names]
     if cl.flag("batch"):
@@ -206,9 +204,32 @@ class Batch:
             self.shown += 1
 
 
-def report(files: Sequence[File]) -> str:
+def make_folder(cl: CommandLine) -> None:
+    """Make the folder of `--output-dir`. Raises UsageError."""
+    folder = cl.values.get("output-dir", "")
+    if folder:
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except (OSError, ValueError):
+            raise UsageError(f"Output folder '{folder}' could not be made") from None
+
+
+def write_report(path: str, files: Sequence[File], more: Sequence[dict[str, object]] | None = None) -> bool:
+    """Write the report (``-``: to standard output); False after a message that it could not be. ``more``: further
+    entries of each file."""
+    from stages.plumbing.files import write_output
+
+    try:
+        write_output(None if path == "-" else path, report(files, more).encode())
+    except OSError as e:
+        sys.stderr.write(Diagnostic("fatal", f"Report '{path}' could not be written: {e.strerror}").render() + "\n")
+        return False
+    return True
+
+
+def report(files: Sequence[File], more: Sequence[dict[str, object]] | None = None) -> str:
     """The outcome of each file, as JSON."""
-    rows = [
+    rows: list[dict[str, object]] = [
         {
             "input": f.source,
             "output": f.output if f.code == 0 else None,
@@ -218,6 +239,8 @@ def report(files: Sequence[File]) -> str:
         }
         for f in files
     ]
+    for row, entries in zip(rows, more or ()):
+        row.update(entries)
     return json.dumps(rows, indent=1, ensure_ascii=True) + "\n"
 
 
@@ -225,16 +248,12 @@ def run_batch(cl: CommandLine, argv: Sequence[str], work: Callable[[list[str]], 
     """Run a batch, whose files are compiled by ``work`` in forks of this process; returns the exit code: 0 if every
     file was compiled."""
     from orchestrator.resident import warm
-    from stages.plumbing.files import write_output
 
     try:
+        if not (cl.flag("batch") or cl.flag("output-dir")):
+            raise UsageError("'--report' goes with '--batch' or '--output-dir'")
         files = files_of(cl, argv)
-        folder = cl.values.get("output-dir", "")
-        if folder:
-            try:
-                os.makedirs(folder, exist_ok=True)
-            except (OSError, ValueError):
-                raise UsageError(f"Output folder '{folder}' could not be made") from None
+        make_folder(cl)
         jobs = cl.number("jobs", 0) or os.cpu_count() or 1
         tokens = Tokens.of_make(os.environ.get("MAKEFLAGS", "")) if cl.flag("jobserver") else Tokens()
     except UsageError as e:
@@ -246,10 +265,6 @@ def run_batch(cl: CommandLine, argv: Sequence[str], work: Callable[[list[str]], 
     warm()
     Batch(files, jobs, tokens, work).run()
     path = cl.values.get("report")
-    if path is not None:
-        try:
-            write_output(None if path == "-" else path, report(files).encode())
-        except OSError as e:
-            sys.stderr.write(Diagnostic("fatal", f"Report '{path}' could not be written: {e.strerror}").render() + "\n")
-            return FAILED
+    if path is not None and not write_report(path, files):
+        return FAILED
     return 0 if all(f.code == 0 for f in files) else FAILED

@@ -12,7 +12,7 @@ from orchestrator.processes import END, MARK, Pipeline
 AFTER: Final = 2.0  # seconds of silence
 EACH: Final = 0.25  # seconds between two lines
 _WIDTH: Final = 79
-_CLEAR: Final = "\r" + " " * _WIDTH + "\r"
+CLEAR: Final = "\r" + " " * _WIDTH + "\r"
 
 
 class Progress:
@@ -35,7 +35,7 @@ class Progress:
             return
         self.last = now
         self.shown = True
-        self.out.write(_CLEAR + self.text(pipelines, now)[:_WIDTH])
+        self.out.write(CLEAR + self.text(pipelines, now)[:_WIDTH])
         self.out.flush()
 
     def text(self, pipelines: Sequence[Pipeline], now: float) -> str:
@@ -54,6 +54,6 @@ class Progress:
     def clear(self) -> None:
         """Take the line away."""
         if self.shown:
-            self.out.write(_CLEAR)
+            self.out.write(CLEAR)
             self.out.flush()
             self.shown = False

@@ -22,6 +22,7 @@ _OF_READERS: Final = ((0, "done"), (2, "an unknown option, or a file that is not
 #: Exit codes by program: 0 is right, 1 is "no" as an answer, 2 that there is no answer.
 EXITS: Final[dict[str, tuple[tuple[int, str], ...]]] = {
     "orias": ((0, "done"), (255, "any failure, as ptxas has it; no output file is written")),
+    "orias-farm": ((0, "every file was compiled"), (255, "any failure; the report names each file's")),
     **{f"orias-{s}": _OF_STAGES for s in ("parse", "lower", "optimize", "regalloc", "schedule", "encode", "elf")},
     **{f"orias-{s}": _OF_READERS for s in ("show", "facts", "disasm")},
     "orias-check": (
@@ -59,7 +60,7 @@ def _application(name: str) -> Any:
             from stages.plumbing.cli import stage_app
 
             return stage_app(stage)
-    home = {"run": "stages.simulate.__main__"}.get(short, f"stages.{short}.cli")
+    home = {"run": "stages.simulate.__main__", "farm": "orchestrator.farm.cli"}.get(short, f"stages.{short}.cli")
     return importlib.import_module(f"{__package__}.{home}").app
 
 

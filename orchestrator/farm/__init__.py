@@ -1,0 +1,1 @@
+"""orias-farm: many PTX files over the machines of a Dask cluster."""
