@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from ir_format.model import ZERO, Inst, Reg
 from stages.analysis.register_limits import FIRST_PRODUCT_REG
+from stages.analysis.warpgroups import PRODUCTS
 from stages.regalloc.live_ranges import Ranges, Seg, covers, is_plain, union
-from stages.regalloc.warpgroup import PRODUCTS
 
 MAX_SEGMENTS = 4000  # a group with more segments does not grow, so that coalescing stays linear
 

@@ -22,8 +22,8 @@ def _allocate(unit: Unit, ctx: Context) -> None:
     if name not in ALLOCATORS:
         raise CompileError(f"Unknown allocator '{name}': {', '.join(ALLOCATORS)}")
     options["allocator"] = name
+    from stages.analysis.warpgroups import PRODUCTS
     from stages.regalloc.divergent_blocks import divergent_blocks
-    from stages.regalloc.warpgroup import PRODUCTS
 
     with_products = [f for f in unit.functions if any(i.op in PRODUCTS for b in f.blocks for i in b.insts)]
     ctx.kept["divergent"] = {f.name: divergent_blocks(f) for f in with_products}

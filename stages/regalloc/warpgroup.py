@@ -17,35 +17,35 @@ from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.flow import Cfg, build_cfg, read_regs, written_regs
-from ir_format.isa import facts
-from ir_format.model import NOT_UPT, ZERO, Function, Imm, Inst, Mem, Name, Operand, Reg, Unit
+from ir_format.model import ZERO, Function, Imm, Inst, Operand, Reg, Unit
 from stages.analysis.abi import callee
+from stages.analysis.warpgroups import END, PRODUCTS, empty_product, end_at_last, is_empty
 
-PRODUCTS: Final = facts.having("warpgroup")
-_OPEN: Final = Name("N", "none")
-_END: Final = Name("N", "gsb0")
 _MOST: Final = 8
-_NOTHING: Final = Reg("R", ZERO, 0, 2)
-_NO_DESCRIPTOR: Final = Mem("M", None, None, 0, Reg("UR", ZERO, 0, 4))
 
 
 class _State:
     """``groups[0]`` holds the registers of the products since the last end of a group; the others hold those of the
     ended groups, youngest first. ``written`` holds the registers written since the last ARRIVE, or all registers if
-    there was none."""
+    there was none or a function was called behind it. ``touched`` holds the registers of products since then.
+    ``mixed``: only some threads of a diverged warp come with these products."""
 
-    __slots__ = ("groups", "shapes", "stale", "written")
+    __slots__ = ("groups", "mixed", "shapes", "stale", "touched", "written")
 
-    def __init__(self, groups: tuple[int, ...], written: int, shapes: frozenset[int], stale: int) -> None:
+    def __init__(
+        self, groups: tuple[int, ...], written: int, shapes: frozenset[int], stale: int, touched: int, mixed: bool
+    ) -> None:
         self.groups = groups
         self.written = written
+        self.touched = touched
+        self.mixed = mixed
         self.shapes = shapes  # accumulator blocks of outstanding products, as register masks
         self.stale = (
             stale  # since the last ARRIVE: 1 if the threads may have diverged or reconverged, 2 if a stage was left
         )
 
-    def key(self) -> tuple[tuple[int, ...], int, frozenset[int], int]:
-        return self.groups, self.written, self.shapes, self.stale
+    def key(self) -> tuple[tuple[int, ...], int, frozenset[int], int, int, bool]:
+        return self.groups, self.written, self.shapes, self.stale, self.touched, self.mixed
 
 
 _EMPTY: Final = (0,) * (_MOST + 1)
@@ -98,9 +98,8 @@ def _advisories(name: str, notes: list[tuple[int, int]]) -> list[tuple[str, str,
     alone = next((code for code in _ALONE if any(n == code for n, _ in notes)), 0)
     if alone:
         notes = [(alone, 0)]
-    out = [
-        f"(C{code}) " + _INJECTED[code].format(line, name) for code, line in dict.fromkeys(notes) if code in _INJECTED
-    ]
+    injected = sorted((n for n in dict.fromkeys(notes) if n[0] in _INJECTED), key=lambda n: -n[0])  # measured
+    out = [f"(C{code}) " + _INJECTED[code].format(line, name) for code, line in injected]
     reasons = sorted({code for code, _ in notes if code in _SERIALIZED})
     out += [
         f"(C{code}) Potential Performance Loss: wgmma.mma_async instructions are serialized due to "
@@ -130,6 +129,7 @@ def _accumulators(inst: Inst) -> int:
 def _function(func: Function, notes: list[tuple[int, int]], divergent: frozenset[int]) -> int:
     cfg = build_cfg(func)
     exits: dict[int, _State] = {}
+    later = _read_later(func)
     added = 0
     dirty = set(cfg.rpo)
     while dirty:
@@ -138,10 +138,10 @@ def _function(func: Function, notes: list[tuple[int, int]], divergent: frozenset
                 continue
             dirty.discard(pos)
             block = func.blocks[pos]
-            state = _entry(cfg, pos, exits)
+            state = _entry(cfg, pos, exits, {p for p in cfg.preds[pos] if func.blocks[p].id in divergent})
             if block.id in divergent and any(func.blocks[p].id not in divergent for p in cfg.preds[pos]):
                 state.stale = max(state.stale, 1)
-            walk = _Walk(state, notes, block.id in divergent)
+            walk = _Walk(state, notes, block.id in divergent, later[pos])
             state = walk.run(block.insts)
             block.insts = walk.out
             added += walk.added
@@ -154,8 +154,22 @@ def _function(func: Function, notes: list[tuple[int, int]], divergent: frozenset
     return added
 
 
-def _entry(cfg: Cfg, pos: int, exits: dict[int, _State]) -> _State:
-    groups, written, shapes, stale = list(_EMPTY), 0, frozenset[int](), 0
+def _read_later(func: Function) -> list[int]:
+    """For each block the registers that products of later blocks read, in the order of the code, up to the program's
+    next wait."""
+    out, found = [0] * len(func.blocks), 0
+    for pos in range(len(func.blocks) - 1, -1, -1):
+        out[pos] = found
+        found = _read_behind(func.blocks[pos].insts, -1, found)
+    return out
+
+
+def _entry(cfg: Cfg, pos: int, exits: dict[int, _State], some: set[int]) -> _State:
+    """The state in which a block begins. ``some``: predecessors that a divergent group may execute."""
+    groups, written, shapes, stale, touched = list(_EMPTY), 0, frozenset[int](), 0, 0
+    states = [exits[pred].groups for pred in cfg.preds[pos] if pred in exits]
+    mixed = any(exits[pred].mixed for pred in cfg.preds[pos] if pred in exits)
+    mixed |= bool(some) and any(any(g) for g in states) and not all(any(g) for g in states)
     for pred in cfg.preds[pos]:
         s = exits.get(pred)
         if s is not None:
@@ -163,16 +177,24 @@ def _entry(cfg: Cfg, pos: int, exits: dict[int, _State]) -> _State:
             written |= s.written
             shapes |= s.shapes
             stale = max(stale, s.stale)
-    return _State(tuple(groups), -1 if pos == cfg.rpo[0] else written, shapes, stale)
+            touched |= s.touched
+    return _State(tuple(groups), -1 if pos == cfg.rpo[0] else written, shapes, stale, touched, mixed)
 
 
 class _Walk:
     """Follows the groups through one block and inserts the waits. ``out`` holds the new instructions. ``divergent``: a
-    divergent group may execute the block; instructions inserted there have a separate reason."""
+    divergent group may execute the block; instructions inserted there have a separate reason. ``later``: registers that
+    products of later blocks read."""
 
-    __slots__ = ("added", "drained", "groups", "notes", "out", "divergent", "shapes", "stale", "written")
+    __slots__ = (
+        "added", "divergent", "drained", "groups", "later", "mixed", "notes", "out", "shapes", "stale", "touched",
+        "written",
+    )  # fmt: skip
 
-    def __init__(self, state: _State, notes: list[tuple[int, int]], divergent: bool) -> None:
+    def __init__(self, state: _State, notes: list[tuple[int, int]], divergent: bool, later: int) -> None:
+        self.later = later
+        self.touched = state.touched
+        self.mixed = state.mixed
         self.out: list[Inst] = []
         self.groups = list(state.groups)
         self.written = state.written
@@ -190,11 +212,13 @@ class _Walk:
                 self._product(inst)
             elif inst.op == "WARPGROUP":
                 if "ARRIVE" in inst.mods:
-                    self.written = 0
+                    self.written = self.touched = 0
                     self.stale = 0
                 else:
                     n = inst.srcs[1]
                     assert isinstance(n, Imm)
+                    if not n.value and self.groups[0] and end_at_last(self.out):
+                        self._end_group()  # the program ends no group: ptxas has the wait do so
                     if self.drained and inst.attrs:
                         self.added -= 1  # the program's wait comes after our own (measured: ptxas has one)
                         continue
@@ -203,7 +227,7 @@ class _Walk:
                 self.out.append(inst)
             else:
                 self._other(insts, at, inst)
-        return _State(tuple(self.groups), self.written, self.shapes, self.stale)
+        return _State(tuple(self.groups), self.written, self.shapes, self.stale, self.touched, self.mixed)
 
     def _product(self, inst: Inst) -> None:
         own = _accumulators(inst)
@@ -215,18 +239,22 @@ class _Walk:
         if others & reads or self._busy() & own and own not in self.shapes:
             self.notes.append((7517, inst.line))
             self._wait_for_all(inst.line)
-        if self.stale > 1 or self.stale and (self.divergent or self.written & reads):
+        # An empty product needs the ARRIVE that the products before it need again (measured: whatever they touch).
+        wanted = self.touched if is_empty(inst) else reads
+        unready = self.written == -1 or self.written & wanted
+        if self.stale > 1 or self.stale and (self.divergent or unready):
             self.notes.append((7520, inst.line))
-        if self.written & reads:
+        if unready:
             self.notes.append((7519, inst.line))
             self.out.append(Inst("WARPGROUP", ("ARRIVE",), (), (), None, inst.line))
             self.added += 1
-            self.written = 0
+            self.written = self.touched = 0
         self.out.append(inst)
         self.drained = False
+        self.touched |= reads
         self.groups[0] |= reads
         self.shapes |= {own} if own else frozenset()
-        if inst.srcs[-1] == _END:
+        if inst.srcs[-1] == END:
             self._end_group()
 
     def _other(self, insts: list[Inst], at: int, inst: Inst) -> None:
@@ -241,10 +269,16 @@ class _Walk:
         if call or busy & writes or accumulators & busy & (writes | reads):
             inside = self.groups[0] != 0 and _goes_on(insts, at)
             number = _reason(call, accumulators & busy & reads != 0, busy & writes, accumulators, inside)
-            self.notes.append((7518 if self.divergent else number, inst.line))
+            if number == 7515 and writes & _read_behind(insts, at, self.later):
+                number = 0  # the ARRIVE of the product that reads it is named in its place (measured)
+            if self.divergent or self.mixed:
+                number = 7518
+            if number:
+                self.notes.append((number, inst.line))
             self._wait_for_all(inst.line)
         if inst.op == "CALL":
             self.stale = max(self.stale, 2 if stage else 1)
+            self.written = -1
         self.written |= writes
         self.out.append(inst)
 
@@ -261,17 +295,16 @@ class _Walk:
             self.groups[k] = 0
         if not any(self.groups):
             self.shapes = frozenset()
+            self.mixed = False
 
     def _wait_for_all(self, line: int) -> None:
         """Insert a wait for all groups. A group that is open ends at its last product."""
         if self.groups[0]:
-            if not _end_group(self.out):
-                mods = ("64x8x16", "F16")
-                srcs = (_NO_DESCRIPTOR, _NOTHING, NOT_UPT, _END)
-                self.out.append(Inst("HGMMA", mods, (_NOTHING,), srcs, None, line))
+            if not end_at_last(self.out):
+                self.out.append(empty_product(line))
                 self.added += 1
             self._end_group()
-        self.out.append(Inst("WARPGROUP", ("DEPBAR", "LE"), (), (_END, Imm("I", 0)), None, line))
+        self.out.append(Inst("WARPGROUP", ("DEPBAR", "LE"), (), (END, Imm("I", 0)), None, line))
         self.added += 1
         self._wait(0)
         self.drained = True
@@ -285,11 +318,23 @@ def _reason(call: bool, reads: bool, writes: int, accumulators: int, inside: boo
     """The number of the advisory: 7517 if one wait is enough."""
     if call:
         return 7510
-    if writes & accumulators and not reads:
-        return 7515
+    if writes & accumulators:
+        return 7517 if reads else 7515
     if not reads and writes and inside:
         return 7513
     return 7514 if inside else 7517
+
+
+def _read_behind(insts: list[Inst], at: int, later: int) -> int:
+    """The registers that the products behind an instruction of a block read, up to the program's next wait; ``later``:
+    those of the next blocks."""
+    found = 0
+    for inst in insts[at + 1 :]:
+        if inst.op in PRODUCTS:
+            found |= _mask(read_regs(inst))
+        elif inst.op == "WARPGROUP" and "DEPBAR" in inst.mods and inst.attrs:
+            return found
+    return found | later
 
 
 def _goes_on(insts: list[Inst], at: int) -> bool:
@@ -298,16 +343,6 @@ def _goes_on(insts: list[Inst], at: int) -> bool:
         if inst.op in PRODUCTS:
             return True
         if inst.op == "WARPGROUP":
-            return False
-    return False
-
-
-def _end_group(out: list[Inst]) -> bool:
-    for inst in reversed(out):
-        if inst.op in PRODUCTS:
-            if inst.srcs[-1] == _OPEN:
-                inst.srcs = (*inst.srcs[:-1], _END)
-                return True
             return False
     return False
 

@@ -34,6 +34,9 @@ _CALL = (
     "{ .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %rd1; st.param.b64 [b], %rd1; call.uni "
     "(c), vprintf, (a, b); }\n"
 )
+_OTHER = _PRODUCT.replace("%rd2, %rd3", "%rd3, %rd2")
+_LOAD = "ld.global.f32 %f1, [%rd1+64];\n"
+_SUM = "add.f32 %f1, %f1, %f1;\n"
 _SOME = "mov.u32 %r1, %tid.x; setp.eq.s32 %p1, %r1, 0; @%p1 bra L1;\n"
 _LOOP = "add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 9; @%p1 bra L1;\n"
 STAGES = {
@@ -53,6 +56,18 @@ STAGES = {
     "some threads, no fence": _SOME + _PRODUCT + _COMMIT + _WAIT + "L1:\n",
     "some threads, fence outside": _FENCE + _SOME + _PRODUCT + _COMMIT + _WAIT + "L1:\n",
     "some threads read": _SOME + _FENCE + _PRODUCT + _COMMIT + "add.f32 %f0, %f0, %f1;\n" + _WAIT + "L1:\n",
+    "some threads, no wait": _SOME + _FENCE + _PRODUCT + _COMMIT + "L1:\n",
+    "some threads wait": _FENCE + _PRODUCT + _COMMIT + _SOME + _WAIT + "L1:\n",
+    "call inside, no product": _FENCE + _PRODUCT + _CALL + _COMMIT + _WAIT,
+    "call before the next product": _FENCE + _PRODUCT + _COMMIT + _CALL + _OTHER + _COMMIT + _WAIT,
+    "call before an empty group": _CALL + _COMMIT + _WAIT + _FENCE + _PRODUCT + _COMMIT + _WAIT,
+    "written, read by the next product": _FENCE + _PRODUCT + _LOAD + _OTHER + _COMMIT + _WAIT,
+    "written before a fence": _FENCE + _PRODUCT + _COMMIT + _LOAD + _FENCE + _OTHER + _COMMIT + _WAIT,
+    "written before the wait": _FENCE + _PRODUCT + _COMMIT + _LOAD + _WAIT + _FENCE + _OTHER + _COMMIT + _WAIT,
+    "changed inside": _FENCE + _PRODUCT + _SUM + _OTHER + _COMMIT + _WAIT,
+    "changed before the next product": _FENCE + _PRODUCT + _COMMIT + _SUM + _OTHER + _COMMIT + _WAIT,
+    "an empty group first": _COMMIT + _FENCE + _PRODUCT + _COMMIT + _WAIT,
+    "no commit": _FENCE + _PRODUCT + _WAIT,
     "loop without a fence": "mov.u32 %r1, %tid.x;\nL1:\n" + _PRODUCT + _COMMIT + _LOOP + _WAIT,
 }
 
@@ -99,7 +114,12 @@ def test_products(options: list[str], tmp_path: Path) -> None:
         for lines in _both(text, options, tmp_path)
     ]
     assert said[1] == said[0]
-    assert [name for name, lines in said[0].items() if not lines] == ["right", "some threads"]
+    assert [name for name, lines in said[0].items() if not lines] == [
+        "right",
+        "some threads",
+        "written before a fence",
+        "no commit",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -12,16 +12,12 @@ from __future__ import annotations
 from typing import Final
 
 from ir_format import ptx
-from ir_format.isa import facts
-from ir_format.model import NEG, NOT_UPT, UPT, URZ, Imm, Inst, Mem, Name, Operand, Reg
+from ir_format.model import NEG, NOT_UPT, UPT, URZ, Imm, Inst, Mem, Operand, Reg
 from ir_format.ptx import PtxInst
+from stages.analysis.warpgroups import EMPTY, END, NO_DESCRIPTOR, NOTHING, OPEN, PRODUCTS, end_at_last
 from stages.lower.builder import Builder, Rule
 from stages.lower.rules.integer import Val
 
-#: Mnemonics of the products.
-PRODUCTS: Final = facts.having("warpgroup")
-#: The product that writes nothing.
-EMPTY: Final = "HGMMA.64x8x16.F16"
 _FLOATS: Final = {"f16": "", "bf16": ".BF16", "tf32": ".TF32"}
 _BYTES: Final = ("e4m3", "e5m2")
 _MOST: Final = 7  # groups that WARPGROUP.DEPBAR can leave in flight
@@ -166,7 +162,7 @@ def _product(b: Builder, inst: PtxInst) -> None:
     block, copied = vector(b, to, not gone)
     srcs.append(_descriptors(b, words, _suffix(neg_a, neg_b, trans_a, trans_b)))
     srcs.append(Reg("R", -1, 0, block.width) if gone else block)
-    b.emit(name, block, (*srcs, keep, *meta, Name("N", "none")), attrs={"warp": 1})
+    b.emit(name, block, (*srcs, keep, *meta, OPEN), attrs={"warp": 1})
     if copied:
         for i, x in enumerate(to.elems):
             b.copy(b.dst(x), block._replace(sub=i, width=1))
@@ -178,21 +174,13 @@ def _product(b: Builder, inst: PtxInst) -> None:
 def _commit(b: Builder, inst: PtxInst) -> None:
     """End a group: its last product carries the mark. If that is not in the block, an empty product carries it
     (measured: ptxas ends empty groups so)."""
-    for made in reversed(b.block.insts):
-        if made.op in PRODUCTS:
-            if made.srcs[-1] == Name("N", "none"):
-                made.srcs = (*made.srcs[:-1], Name("N", "gsb0"))
-                return
-            break
-    none = Reg("R", -1, 0, 2)
-    b.emit(
-        EMPTY, none, (Mem("M", None, None, 0, Reg("UR", -1, 0, 4)), none, NOT_UPT, Name("N", "gsb0")), attrs={"warp": 1}
-    )
+    if not end_at_last(b.block.insts):
+        b.emit(EMPTY, NOTHING, (NO_DESCRIPTOR, NOTHING, NOT_UPT, END), attrs={"warp": 1})
 
 
 def _wait(b: Builder, inst: PtxInst) -> None:
     n = max(0, min(_flag(b, inst, inst.operands[0]), _MOST))
-    b.emit("WARPGROUP.DEPBAR.LE", (), (Name("N", "gsb0"), Imm("I", n)), uses=_fragments_in_use(b), attrs={"warp": 1})
+    b.emit("WARPGROUP.DEPBAR.LE", (), (END, Imm("I", n)), uses=_fragments_in_use(b), attrs={"warp": 1})
 
 
 def _fragments_in_use(b: Builder) -> tuple[Operand, ...]:

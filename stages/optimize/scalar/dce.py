@@ -7,13 +7,14 @@ words of a pair do not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Final
 
 from ir_format.flow import Cells, read_regs, written_regs
 from ir_format.isa import facts, rowlang
 from ir_format.model import ZERO, Function, Inst, Reg
 from stages.analysis.dependences import ordered
+from stages.analysis.warpgroups import PRODUCTS, empty_product, end_at_last, ends_group, is_empty
 from stages.optimize.analyses import Analyses
 from stages.optimize.ssa.webs import has_ties
 from stages.optimize.values import PURE, Values, computes, is_pure
@@ -22,15 +23,13 @@ from stages.optimize.values import PURE, Values, computes, is_pure
 # ordered or volatile.
 _LOADS: Final = facts.loads().keys() - facts.having("convergent")
 
-#: Products of warp groups write their accumulators alone; the end of a group is determined later (ptxas drops
-#: those that nothing reads too).
-_PRODUCTS: Final = facts.having("warpgroup")
-
 
 def is_removable(inst: Inst) -> bool:
     """Whether the instruction may go when its results are not read."""
-    if inst.op == "PHI" or inst.op in _PRODUCTS:
+    if inst.op == "PHI":
         return True
+    if inst.op in PRODUCTS:  # they write their accumulators alone (ptxas drops those that nothing reads too)
+        return not ends_group(inst)
     if inst.uses and has_ties(inst):
         return computes(inst) or _load(inst)
     return is_pure(inst) or (_load(inst) and not inst.uses)
@@ -57,7 +56,8 @@ def remove_dead_code(f: Function, a: Analyses) -> None:
     base = cells.base
     assert base is not None
     insts = [i for b in f.blocks for i in b.insts]
-    alive, readers = _mark(insts, base, cells.count)
+    ends = {n: i for n, i in enumerate(insts) if ends_group(i) and not is_empty(i)}
+    alive, readers = _mark(insts, base, cells.count, ends)
     if 0 in alive:
         dead = 0
         at = 0
@@ -67,6 +67,8 @@ def remove_dead_code(f: Function, a: Analyses) -> None:
                 if alive[at] or not ctx.allow():
                     kept.append(i)
                 else:
+                    if at in ends and not end_at_last(kept):  # waits count groups, empty ones too
+                        kept.append(empty_product(i.line))
                     dead += 1
                     if values is not None:
                         values.remove(i)
@@ -86,15 +88,16 @@ def remove_dead_code(f: Function, a: Analyses) -> None:
                         values.rewritten.add(id(i))
 
 
-def _mark(insts: list[Inst], base: list[int], cells: int) -> tuple[bytearray, bytearray]:
-    """Which instructions are of use, and which cells they read. ``base``: the first cell of each register."""
+def _mark(insts: list[Inst], base: list[int], cells: int, ends: Container[int]) -> tuple[bytearray, bytearray]:
+    """Which instructions are of use, and which cells they read. ``base``: the first cell of each register; ``ends``:
+    products that may go although they end a group."""
     writer = [-1] * cells  # cell -> the first instruction that writes it and may go
     more: dict[int, list[int]] = {}  # the others
     alive = bytearray(len(insts))
     work: list[int] = []
     for n, i in enumerate(insts):
         # the first test is quick, and true of most that stay
-        if (i.op not in PURE or i.uses or i.defs or i.attrs) and not is_removable(i):
+        if (i.op not in PURE or i.uses or i.defs or i.attrs) and not is_removable(i) and n not in ends:
             alive[n] = 1
             work.append(n)
             continue
