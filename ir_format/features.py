@@ -69,6 +69,11 @@ pack-halves           : 80+      : F2FP packs two f32 into halves
 pack-names-types      : 89+      : F2FP names the types of both sides
 half-pair-signed-zero : 80+      : HADD2.F32 takes -RZ as a pair; before, as its low half
 three-way-float       : 100-119  : FMNMX3 (sm_120 and sm_121 have none)
+half-mixed-pairs      : 107      : FHADD2 and FHFMA2, pairs of halves and of floats
+four-narrow-sums      : 100,103  : QADD4, QMUL4 and QFMA4
+packed-comparisons    : 107      : VISET of packed integers
+narrow-float-roundings: 107      : F2FP to narrow formats in other roundings, away from -0, with a scale, and to UE5M3
+matrix-load-signed    : 90+      : LDSM.S4TO8
 packed-bytes          : 107,120+ : VIADD and VIMNMX of four bytes, VIADD.ISAT
 carry-less-product    : 80+      : CLMAD
 narrow-from-bf16      : 100+     : F2FP from bf16 to floats of eight, six and four bits

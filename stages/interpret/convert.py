@@ -97,8 +97,12 @@ def to_float(x: Arr, f: Format, inst: PtxInst, mode: str) -> Arr:
     if inst.has("ftz") and f is F32:  # by the value, not by its rounding (ptxas's code compares the f64)
         x = np.where(np.abs(x) < 2.0**-126, np.copysign(0.0, x), x)
     r = narrow(x, f, mode, finite)
+    if f.name == "ue5m3" and not finite:  # no infinity: an overflow is a NaN
+        r = np.where(floats.past_top(x, f, mode), U64(f.nan), r)
     if finite and f.kind != "ieee" and f.kind != "e4m3":
         r = np.where(np.isnan(x), U64(f.inf - 1), r)
+    if inst.has("pzo"):
+        r = np.where(r == U64(f.sign), U64(0), r)
     if inst.has("relu"):
         r = relu(r, f) if f.kind != "finite" else np.where((r & U64(f.sign) != 0), U64(0), r)
     return saturate(r, f) if inst.has("sat") else r
@@ -156,6 +160,8 @@ def _tf32(inst: PtxInst) -> Fn:
     def convert(a: Arr) -> Arr:
         x = _source(a, F32, False)
         r = narrow(x, f, mode, inst.has("satfinite"))
+        if inst.has("pzo"):
+            r = np.where(r == U64(f.sign), U64(0), r)
         if inst.has("relu"):
             r = relu(r, f)
         return np.where(np.isnan(x), U64(0x7FFFFFFF), r << U64(13))
@@ -183,21 +189,31 @@ def _packed(inst: PtxInst) -> Fn:
         raise Unsupported(inst.opcode)
     if element == "s2f6":
         raise Unsupported(inst.opcode)
-    if source.removesuffix("x2") in ("s2f6", "e4m3", "e5m2", "e2m3", "e3m2", "e2m1", "ue8m0"):
+    if source.removesuffix("x2") in ("s2f6", "e4m3", "e5m2", "e2m3", "e3m2", "e2m1", "ue8m0", "ue5m3"):
         return _unpack(inst, source.removesuffix("x2"), FORMATS[element])
     f = FORMATS[source.removesuffix("x2")]
-    width = 8 if element in ("e4m3", "e5m2", "e2m3", "e3m2", "ue8m0") else 4 if element == "e2m1" else 16
+    width = 8 if element in ("e4m3", "e5m2", "e2m3", "e3m2", "ue8m0", "ue5m3") else 4 if element == "e2m1" else 16
 
     def one(x: Arr) -> Arr:
         if element == "ue8m0":
             return _ue8m0(x, mode, inst.has("satfinite"))
-        return to_float(x, FORMATS[element], inst, mode)
+        return to_float(np.abs(x) if element == "ue5m3" else x, FORMATS[element], inst, mode)
 
-    def two(a: Arr, b: Arr) -> Arr:
-        return (one(_source(a, f, False)) << U64(width)) | one(_source(b, f, False))
+    divided = inst.has("scaled::n1::ue8m0")
+
+    def scaled(x: Arr, s: Arr) -> Arr:
+        scale = s & U64(255)
+        small = np.where(np.abs(x) < 2.0**-126, np.copysign(0.0, x), x)  # documented
+        return small * np.where(scale == 255, np.nan, np.ldexp(1.0, 127 - scale.astype(np.int32)))
+
+    def two(a: Arr, b: Arr, *s: Arr) -> Arr:
+        x, y = _source(a, f, False), _source(b, f, False)
+        if divided:
+            x, y = scaled(x, s[0]), scaled(y, s[0])
+        return (one(x) << U64(width)) | one(y)
 
     if source.endswith("x2"):
-        return lambda a: two(a >> U64(16), a)
+        return lambda a, *s: two(a >> U64(16), a, *s)
     return two
 
 

@@ -54,6 +54,7 @@ FORMATS: Final = {
         Format("tf32", 19, 11, -126, 0x3FFFF),
         Format("e5m2", 8, 3, -14, 0x7F),
         Format("e4m3", 8, 4, -6, 0x7F, "e4m3"),
+        Format("ue5m3", 9, 4, -14, 0xFF, "e4m3"),  # eight bits below a sign that is never set
         Format("e3m2", 6, 3, -2, 0x1F, "finite"),
         Format("e2m3", 6, 4, 0, 0x1F, "finite"),
         Format("e2m1", 4, 2, 0, 0x7, "finite"),
@@ -124,6 +125,16 @@ def narrow(x: Arr, f: Format, mode: str = "rn", satfinite: bool = False) -> Arr:
     out = np.where(over, np.where(to_max, U64(f.inf - 1), U64(f.inf)), out)
     out = out | np.where(negative, U64(f.sign), U64(0))
     return np.where(np.isnan(x), U64(f.nan), out)
+
+
+_REACH: Final = {"rn": 29 / 28, "rp": 1.0, "rz": np.inf}
+
+
+def past_top(x: Arr, f: Format, mode: str = "rn") -> Arr:
+    """Where float64 values overflow a format of three mantissa bits that has no infinity: more than half a unit above
+    the largest number, which is even, or above it at all if rounded up."""
+    top = decode(np.asarray([f.inf - 1], U64), f)[0]
+    return np.asarray(np.isinf(x) | (np.abs(x) > top * _REACH[mode]))
 
 
 def flush(x: Arr, f: Format) -> Arr:

@@ -101,9 +101,20 @@ def _arith(inst: PtxInst, make: Any) -> Fn:
     """`make(format, mode)` on operands of one type, with the usual modifiers; mixed forms widen their narrow
     sources."""
     type_, ftz, mode = inst.types[0], inst.has("ftz"), rounding(inst)
-    if len(inst.types) == 2:
-        source = FORMATS[inst.types[1]]
+    if type_.endswith("x4"):
+        return _four(inst, make)
+    if len(inst.types) > 1:
+        pairs = type_ == "f32x2"
+        source = FORMATS[inst.types[1].removesuffix("x2")]
         core, finish = make(F32, mode), _finish(inst, F32)
+        if pairs:
+
+            def one_of_two(at: int, first: Arr, others: tuple[Arr, ...]) -> Arr:
+                half = narrow(decode((first >> U64(at // 2)) & mask(16), source), F32)
+                wide = [(a >> U64(at)) & mask(32) for a in others]
+                return np.asarray(finish(core(half, *wide))) & mask(32)
+
+            return lambda a, *b: one_of_two(0, a, b) | (one_of_two(32, a, b) << U64(32))
 
         def mixed(*args: Arr) -> Arr:
             wide = [narrow(decode(unsigned(a, 16), source), F32) for a in args[:-1]]
@@ -117,6 +128,36 @@ def _arith(inst: PtxInst, make: Any) -> Fn:
         return lambda *x: finish(core(*[source_flush(a, f, ftz) for a in x]))
 
     return elementwise(type_, one)
+
+
+def _four(inst: PtxInst, make: Any) -> Fn:
+    """Four sums or products of narrow numbers: the last operand, and those without a type, have the result's."""
+    dest, own = inst.types[0], inst.types[1:]
+    f = FORMATS[dest[:-2]]
+
+    def part(x: Arr, type_: str, k: int) -> Arr:
+        if type_ == "ue8m0x4":
+            code = (x >> U64(8 * k)) & mask(8)
+            return floats.u64(np.where(code == 255, np.nan, np.ldexp(1.0, code.astype(np.int32) - 127)))
+        if type_ in ("e2m1x4", "e2m1p4x4"):
+            return floats.u64(decode((x >> U64((4 if type_ == "e2m1x4" else 8) * k)) & mask(4), FORMATS["e2m1"]))
+        g = FORMATS[type_[:-2]]
+        return floats.u64(decode((x >> U64(8 * k)) & mask(g.bits), g))
+
+    core = make(floats.F64, "rn")  # exact: such sums and products fit into 53 bits, but for factors far apart
+
+    def four(*args: Arr) -> Arr:
+        types = [*own, *[dest] * (len(args) - len(own))]
+        out: Any = U64(0)
+        for k in range(4):
+            value = decode(core(*[part(x, t, k) for x, t in zip(args, types, strict=True)]), floats.F64)
+            code = narrow(value, f, "rn", inst.has("satfinite"))
+            if f.kind == "e4m3" and not inst.has("satfinite"):  # no infinity: an overflow is a NaN
+                code = np.where(floats.past_top(value, f), U64(f.nan) | code & U64(f.sign), code)
+            out = out | (code << U64(8 * k))
+        return np.asarray(out)
+
+    return four
 
 
 def _negated(x: Arr, f: Format) -> Arr:
@@ -135,7 +176,7 @@ def _add(inst: PtxInst) -> Fn:
 
 
 def _sub(inst: PtxInst) -> Fn:
-    if len(inst.types) == 2:  # the narrow operand is the first
+    if len(inst.types) == 2 and not inst.types[0].endswith("x4"):  # the narrow operand is the first
         return _arith(inst, lambda f, mode: lambda a, b: floats.add(a, _negated(b, f), f, mode))
     return _arith(inst, lambda f, mode: lambda a, b: floats.add(a, _negated(b, f), f, mode))
 
@@ -371,6 +412,11 @@ def _setp(inst: PtxInst) -> Fn:
 
 @row("set")
 def _set(inst: PtxInst) -> Fn:
+    if len(inst.types) == 1:  # packed integers
+        element = inst.types[0][:-2]
+        single = compare(inst.mods[0], element, False)
+        bits = BITS[element]
+        return packed(lambda a, b: np.where(single(a, b), mask(bits), U64(0)), 32 // bits, bits)
     dest, source = inst.types
     test, combine, count = _comparison(inst, source)
     element = dest.removesuffix("x2")

@@ -125,22 +125,26 @@ def narrow_load(code: Code, step: Step, pc: int) -> Action:
     outs = [put(f, x) for x in registers(inst.operands[0])]
     where_is = address(code, step.function, inst.operands[1])  # type: ignore[arg-type]
     square = inst.has("m16n16")
-    bits = 6 if inst.has("b6x16_p32") else 4 if inst.has("b4x16_p64") else 8
+    nibbles = inst.types == ("s8", "s4")
+    bits = 6 if inst.has("b6x16_p32") else 4 if inst.has("b4x16_p64") or nibbles else 8
+    size = 8 if nibbles else 16
     rows = 16 if square else 8
     matrices = len(outs) // (2 if square else 1)
 
     def run(m: Machine, threads: Arr) -> None:
         a = np.broadcast_to(where_is(m), threads.shape)
-        off = _row_at(m, threads, a, 16, rows, matrices, "matrix load")
+        off = _row_at(m, threads, a, size, rows, matrices, "matrix load")
         _, _, where = spread(m, threads, np.zeros(1, U64))
         elements: Arr
-        stored = m.shared.data[off[..., None] + np.arange(16)].astype(U64)  # (warps, matrices, rows, 16 bytes)
+        stored = m.shared.data[off[..., None] + np.arange(size)].astype(U64)  # (warps, matrices, rows, 16 bytes)
         if bits == 8:
             elements = stored
         else:  # sixteen packed elements, then padding (documented), each in the low bits of its byte (CUTLASS)
             at = np.arange(16) * bits
             wide = stored | (np.concatenate([stored[..., 1:], np.zeros_like(stored[..., :1])], axis=-1) << U64(8))
             elements = (wide[..., at // 8] >> (at % 8).astype(U64)) & U64((1 << bits) - 1)
+            if nibbles:
+                elements = (elements ^ U64(8)) - U64(8) & U64(255)
         lane = threads % 32
         g, t = lane // 4, lane % 4
         for k, out in enumerate(outs):

@@ -51,10 +51,11 @@ def _strict() -> dict[str, frozenset[str]]:
     out["S"] = _INTS[32] | _INTS[64]
     out["A"] = _INTS[8] | _INTS[16] | _INTS[32] | _INTS[64]
     out["e4m3"] = out["e5m2"] = _INTS[8]
-    for name in ("e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "ue8m0x2", "s2f6x2"):
+    for name in ("e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "ue8m0x2", "s2f6x2", "ue5m3x2"):
         out[name] = frozenset(("b16", "u16", "s16"))
-    for name in ("e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4"):
+    for name in ("e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4", "e2m1p4x4", "ue8m0x4"):
         out[name] = frozenset(("b32",))
+    out["e2m1x4"] = frozenset(("b16",))
     return out
 
 

@@ -24,6 +24,7 @@ BF16: Final = Format(8, -126, 3.3895313892515355e38, True)
 F16: Final = Format(11, -14, 65504.0, True)
 E5M2: Final = Format(3, -14, 57344.0, True)
 E4M3: Final = Format(4, -6, 448.0, False)
+UE5M3: Final = Format(4, -14, 114688.0, False)  # no sign
 E3M2: Final = Format(3, -2, 28.0, False)
 E2M3: Final = Format(4, 0, 7.5, False)
 E2M1: Final = Format(2, 0, 6.0, False)

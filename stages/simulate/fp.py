@@ -306,6 +306,7 @@ _SMALL_FORMATS: Final[dict[Format, tuple[int, int, int]]] = {
     # format: (exponent bits, mantissa bits, bias)
     exact.E5M2: (5, 2, 15),
     exact.E4M3: (4, 3, 7),
+    exact.UE5M3: (5, 3, 15),
     exact.E3M2: (3, 2, 3),
     exact.E2M3: (2, 3, 1),
     exact.E2M1: (2, 1, 1),
@@ -325,6 +326,8 @@ def decode_small(bits: Arr, fmt: Format) -> Arr:
         value = np.where(expo == 31, np.where(mant == 0, np.inf, np.nan), value)
     elif fmt is exact.E4M3:
         value = np.where((expo == 15) & (mant == 7), np.nan, value)
+    elif fmt is exact.UE5M3:  # eight bits without a sign: the codes above are those of the eighth bit
+        value = np.where((expo == 31) & (mant == 7), np.nan, value)
     value = np.where(code >> (ebits + mbits) == 1, -value, value)
     return np.asarray(value[bits & (len(code) - 1)])
 
@@ -342,8 +345,20 @@ def encode_small(x: Arr, fmt: Format, mode: str = "RN") -> Arr:
     with np.errstate(invalid="ignore"):
         mant = (np.nan_to_num(size / unit)).astype(i64) - np.where(expo > 0, 1 << mbits, 0)
     code = (np.signbit(r).astype(i64) << (ebits + mbits)) | (expo.astype(i64) << mbits) | mant
-    nan = {exact.E5M2: 0x7F, exact.E4M3: 0x7F, exact.E3M2: 0x1F, exact.E2M3: 0x1F, exact.E2M1: 0x7}[fmt]
+    nan = {exact.E5M2: 0x7F, exact.E4M3: 0x7F, exact.UE5M3: 0xFF, exact.E3M2: 0x1F, exact.E2M3: 0x1F, exact.E2M1: 0x7}[
+        fmt
+    ]
     return np.where(np.isnan(x), nan, code).astype(np.uint8)
+
+
+#: How far above a format's largest number a value may be that a rounding still makes that number (three bits of
+#: mantissa, of which the largest number has 110).
+_REACH: Final = {"RN": 29 / 28, "RP": 1.0, "RZ": np.inf}
+
+
+def past_top(x: Arr, fmt: Format, mode: str = "RN") -> Arr:
+    """Where doubles overflow a format without infinities, whose result is then a NaN."""
+    return np.asarray(np.isinf(x) | (np.abs(x) > fmt.top * _REACH[mode]))
 
 
 def round_f32(x: Arr, mode: str = "RN") -> Arr:

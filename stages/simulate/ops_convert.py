@@ -9,7 +9,7 @@ import numpy as np
 
 from ir_format.model import ABS, NEG, Imm, Operand, Reg
 from stages.simulate import exact, fp
-from stages.simulate.build import Arr, Build, Builder, Get, InstFn, flags_of, join64
+from stages.simulate.build import Arr, Build, Builder, Get, InstFn, View, flags_of, join64
 from stages.simulate.exact import BF16, F16, Format
 from stages.simulate.halves import half_source, pack
 
@@ -29,6 +29,7 @@ _ROUND: Final = {"FLOOR": "RM", "CEIL": "RP", "TRUNC": "RZ", "RM": "RM", "RP": "
 _SMALL: Final[dict[str, Format]] = {
     "E4M3": exact.E4M3,
     "E5M2": exact.E5M2,
+    "UE5M3": exact.UE5M3,
     "E3M2": exact.E3M2,
     "E2M3": exact.E2M3,
     "E2M1": exact.E2M1,
@@ -209,7 +210,7 @@ def f2fp(b: Build) -> InstFn:
     mode = b.pick("RZ", "RNA", "RP", "RM", default="RN")
     relu = "RELU" in mods
     if "TF32" in mods:
-        b.only("TF32", "F32", "PACK_B", "RZ", "RNA", "RELU", "SATFINITE", "PACK_AB", "RN")
+        b.only("TF32", "F32", "PACK_B", "RZ", "RNA", "RELU", "SATFINITE", "PACK_AB", "RN", "PZO")
         get = b.f(b.s[-1])
         how = (
             "RZ" if "RZ" in mods else "RNA" if "RNA" in mods else "RN"
@@ -220,7 +221,8 @@ def f2fp(b: Build) -> InstFn:
             y = (_relu(x) if relu else x).astype(f64)
             if finite:
                 y = np.where(np.isinf(y), np.copysign(exact.TF32.top, y), y)
-            return fp.canonical32(fp.narrow(y, exact.TF32, how, finite).astype(f32))
+            r = fp.canonical32(fp.narrow(y, exact.TF32, how, finite).astype(f32))
+            return np.where(r == 0, f32(0), r) if "PZO" in mods else r
 
         return b.emit_f(tf32, [get])
     if "E8" in mods:
@@ -229,7 +231,8 @@ def f2fp(b: Build) -> InstFn:
         return _f2fp_scaled(b)
     if small:
         return _f2fp_small(b, _SMALL[small], small, relu)
-    b.only("F16", "BF16", "F32", "PACK_AB", "PACK_B", "MERGE_C", "RZ", "RELU", "SATFINITE", "RN", "FTZ")
+    b.only("F16", "BF16", "F32", "PACK_AB", "PACK_B", "MERGE_C", "RZ", "RELU", "SATFINITE", "RN", "FTZ", "PZO")
+    positive = "PZO" in mods
     fmt = BF16 if "BF16" in mods else F16
     finite = "SATFINITE" in mods
 
@@ -237,7 +240,8 @@ def f2fp(b: Build) -> InstFn:
         y = (_relu(x) if relu else x).astype(f64)
         if finite:
             y = np.where(np.isfinite(y), fp.narrow(y, fmt, mode, True), np.where(y != y, y, np.copysign(fmt.top, y)))
-        return fp.encode_half(y, fmt, mode)
+        bits = fp.encode_half(y, fmt, mode)
+        return np.where(bits == 0x8000, bits.dtype.type(0), bits) if positive else bits
 
     if "PACK_B" in mods:
         return b.emit(lambda y: one(y).astype(u32), [b.f(b.s[-1])])
@@ -279,11 +283,27 @@ def _f2fp_small(b: Build, fmt: Format, name: str, relu: bool) -> InstFn:
         "PACK_B",
         "RN",
         "RZ",
+        "RP",
+        "PZO",
+        "SCALE_BY_C",
     )
+    mode, positive, scaled = b.pick("RZ", "RP", default="RN"), "PZO" in b.mods, "SCALE_BY_C" in b.mods
+    finite = "SATFINITE" in b.mods or name != "UE5M3"
 
-    def code(x: Arr) -> Arr:
+    def code(x: Arr, power: Arr | None = None) -> Arr:
         y = x.astype(f64)
-        return fp.encode_small(_relu(y) if relu else y, fmt).astype(u32)
+        if name == "UE5M3":  # without a sign (documented for .ue8m0, whose results have none either)
+            y = np.abs(y)
+        if power is not None:  # subnormals become zero (documented), then the division is exact
+            y = np.where(np.abs(y) < 2.0**-126, np.copysign(0.0, y), y)
+            y = y * np.where(power == 255, np.nan, np.ldexp(1.0, 127 - power.astype(np.int32)))
+        y = _relu(y) if relu else y
+        if positive:
+            y = np.where(fp.narrow(y, fmt, mode, True) == 0, 0.0, y)
+        bits = fp.encode_small(y, fmt, mode)
+        if not finite:
+            bits = np.where(fp.past_top(y, fmt, mode), 255, bits)
+        return np.asarray(bits.astype(u32))
 
     unpacks = "UNPACK_B_MERGE_C" in b.mods  # one register with two halves
     merge = (
@@ -294,10 +314,17 @@ def _f2fp_small(b: Build, fmt: Format, name: str, relu: bool) -> InstFn:
     if "F32" not in b.mods:
         source = BF16 if "BF16" in b.mods else F16
         halves = half_source(b, b.s[0] if unpacks else b.s[-2] if merge else b.s[-1], source)
-        pair: Get = lambda v: code(halves(v)[0]) | (code(halves(v)[1]) << u32(bits))  # noqa: E731
+        parts: Callable[[View], tuple[Arr, Arr]] = lambda v: halves(v)[:2]  # noqa: E731
     else:
         gx, gy = b.f(b.s[0]), b.f(b.s[1])
-        pair = lambda v: code(gy(v)) | (code(gx(v)) << u32(bits))  # noqa: E731
+        parts = lambda v: (gy(v), gx(v))  # noqa: E731
+    if scaled and kept is not None:
+        scale = kept
+        divided: Get = lambda v: (  # noqa: E731
+            code(parts(v)[0], scale(v) >> u32(24)) | code(parts(v)[1], scale(v) >> u32(24)) << u32(bits)
+        )
+        return b.emit(lambda x: x, [divided])
+    pair: Get = lambda v: code(parts(v)[0]) | (code(parts(v)[1]) << u32(bits))  # noqa: E731
     if kept is None:
         return b.emit(lambda x: x, [pair])
     mask = u32((1 << half_register) - 1)

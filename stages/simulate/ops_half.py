@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from ir_format.model import NEG, Imm, Reg
-from stages.simulate import fp
+from ir_format.model import ABS, NEG, Imm, Operand, Reg
+from stages.simulate import exact, fp
 from stages.simulate.build import Arr, Build, Builder, InstFn, View, flags_of, put
 from stages.simulate.exact import BF16, F16, Format
 from stages.simulate.halves import half_source, pack, swizzle
@@ -96,6 +96,87 @@ def fhfma(b: Build) -> InstFn:
         return fp.sat32(r) if sat else r
 
     return b.emit_f(lambda r: r, [total])
+
+
+def fhfma2(b: Build) -> InstFn:
+    """FHADD2 and FHFMA2: a pair of halves and pairs of float32, each sum or product rounded once to float32."""
+    b.only("F32x2", "F16x2", "BF16x2", "RM", "RP", "RZ", "RN")
+    fmt = BF16 if "BF16x2" in b.mods else F16
+    first = half_source(b, b.s[0], fmt)
+    mode = b.pick("RM", "RP", "RZ", default="RN")
+    if any(not isinstance(o, Reg) or o.mod != "F32x2.HI_LO" for o in b.s[1:]):
+        raise b.refuse("such operands")
+    wide = [[b.f(o, part) for o in b.s[1:]] for part in (0, 1)]
+    d0, d1 = b.dst(0), b.dst(1)
+
+    def run(v: View, m: Arr | None) -> None:
+        halves = first(v)
+        out = []
+        for x, others in zip(halves[:2], wide, strict=True):
+            values = [g(v) for g in others]
+            factor = values[0] if len(values) > 1 else np.ones_like(values[0])
+            out.append(fp.fma32(x.astype(f32), factor, values[-1], mode))
+        put(v.F[d0], out[0], m)
+        put(v.F[d1], out[1], m)
+
+    return run
+
+
+#: Four narrow numbers: bits of each, and their distance in the register, by the suffix that names the parts.
+_PARTS: dict[str, tuple[int, int]] = {"B3210": (8, 8), "N3210": (4, 4), "N6420": (4, 8)}
+_FOURS = {
+    "E4M3x4": exact.E4M3, "E5M2x4": exact.E5M2, "E2M3x4": exact.E2M3, "E3M2x4": exact.E3M2, "E2M1x4": exact.E2M1,
+}  # fmt: skip
+
+
+def four(b: Build) -> InstFn:
+    """QADD4, QMUL4, QFMA4: four sums or products, each rounded once to the format of the result (documented)."""
+    b.only(*_FOURS, "E8x4", "SATFINITE")
+    names = [m for m in b.inst.mods if m != "SATFINITE"]
+    kinds = [*names[1:], names[0]][: len(b.s)]
+    fmt, finite = _FOURS[names[0]], "SATFINITE" in b.mods
+    sources = [_four_source(b, o, kind) for o, kind in zip(b.s, kinds, strict=True)]
+
+    def run(v: View) -> Arr:
+        values = [get(v) for get in sources]
+        word = np.zeros(values[0][0].shape, u32)
+        for k in range(4):
+            x = [part[k] for part in values]
+            with np.errstate(invalid="ignore"):  # products of two such numbers and their sums with a third are exact
+                y = x[0] * x[1] if b.inst.op != "QADD4" else x[0] + x[1]
+                y = fp.add_odd(y, x[2]) if len(x) > 2 else y
+            code = fp.encode_small(y, fmt).astype(u32)
+            if not finite:  # E5M2 has an infinity, E4M3 a NaN
+                over = np.abs(y) >= 61440.0 if fmt is exact.E5M2 else fp.past_top(y, fmt)
+                limit = u32(0x7C if fmt is exact.E5M2 else 0x7F) | np.signbit(y).astype(u32) << u32(7)
+                code = np.where(over, limit, code)
+            word |= code << u32(8 * k)
+        return word
+
+    return b.emit(lambda x: x, [run])
+
+
+def _four_source(b: Build, o: Operand, kind: str) -> Callable[[View], list[Arr]]:
+    """The four numbers of an operand as doubles."""
+    part = getattr(o, "mod", "")
+    if part not in _PARTS:
+        raise b.refuse(f"operand suffix {part}")
+    bits, apart = _PARTS[part]
+    get, flags = b.raw(o), flags_of(o)
+
+    def numbers(v: View) -> list[Arr]:
+        word, out = get(v), []
+        for k in range(4):
+            code = word >> u32(apart * k) & u32((1 << bits) - 1)
+            if kind == "E8x4":
+                x = np.where(code == 255, np.nan, np.ldexp(1.0, code.astype(np.int32) - 127))
+            else:
+                x = fp.decode_small(code.astype(np.uint8), _FOURS[kind])
+            x = np.abs(x) if flags & ABS else x
+            out.append(-x if flags & NEG else x)
+        return out
+
+    return numbers
 
 
 def hmul2(b: Build) -> InstFn:
@@ -212,5 +293,5 @@ def hset2(b: Build) -> InstFn:
 
 OPS: Final[dict[str, Builder]] = {
     "HADD2": hadd2, "HMUL2": hmul2, "HFMA2": hfma2, "HMNMX2": hmnmx2, "HSETP2": hsetp2, "HSET2": hset2,
-    "FHADD": fhfma, "FHFMA": fhfma,
+    "FHADD": fhfma, "FHFMA": fhfma, "FHADD2": fhfma2, "FHFMA2": fhfma2, "QADD4": four, "QMUL4": four, "QFMA4": four,
 }  # fmt: skip

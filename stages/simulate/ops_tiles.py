@@ -83,29 +83,34 @@ def stsm(b: Build) -> InstFn:
 
 #: Packed elements of a row of 16 bytes: bits of each. They become the low bits of bytes (CUTLASS shifts e2m1 by two
 #: bits before a product wants it in the middle).
-_PACKED: Final = {"U6x16P32TO8": 6, "U4x16P64TO8": 4}
+_PACKED: Final = {"U6x16P32TO8": 6, "U4x16P64TO8": 4, "S4TO8": 4}
 
 
 def _ldsm_bytes(b: Build) -> InstFn:
     """Tiles of bytes: M816 has 8 rows of 16, two lanes per half row; MT1616 has 16 rows of 16, transposed, two
     registers per tile.
 
-    U6x16P32TO8, U4x16P64TO8: sixteen packed elements of a row become bytes (documented for PTX)."""
+    U6x16P32TO8, U4x16P64TO8: sixteen packed elements of a row become bytes (documented for PTX). S4TO8: rows of eight
+    bytes, whose sixteen nibbles become bytes with their sign."""
     b.only("8", "M816", "MT1616", "2", "4", *_PACKED)
     square = "MT1616" in b.mods
     n = _count(b)
     rows = 16 if square else 8
-    place = locate(b, "shared", mem_of(b), 16, "read")
+    signed = "S4TO8" in b.mods
+    size = 8 if signed else 16
+    place = locate(b, "shared", mem_of(b), size, "read")
     outs = [b.dst(i) for i in range(n * (2 if square else 1))]
     packed = next((_PACKED[x] for x in b.inst.mods if x in _PACKED), None)
 
     def run(v: View, m: Arr | None) -> None:
         warps = _warps(v, m)
         memory, at = place(v, _first(warps, rows * n))
-        data = np.ascontiguousarray(memory.load(at, 16)).view(u8).reshape(-1, 16)
+        data = np.ascontiguousarray(memory.load(at, size)).view(u8).reshape(-1, size)
         if packed is not None:
             flat = np.unpackbits(data, axis=1, bitorder="little")[:, : 16 * packed].reshape(-1, 16, packed)
             data = (flat * (1 << np.arange(packed))).sum(axis=2).astype(u8)
+            if signed:
+                data = (data ^ u8(8)) - u8(8)
         tiles = data.reshape(-1, n, rows, 16)  # [warp, tile, row, column]
         if square:
             tiles = tiles.transpose(0, 1, 3, 2)

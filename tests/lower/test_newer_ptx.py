@@ -8,6 +8,7 @@ import random
 import re
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import ml_dtypes
@@ -75,9 +76,106 @@ def brains(format_: str, scaled: bool, relu: bool = False, finite: bool = False)
     return whole
 
 
+@cache
+def values_of(format_: str) -> dict[int, float]:
+    """The numbers of a narrow format by code: ml_dtypes', or five bits of exponent and three of mantissa."""
+    if format_ == "ue5m3":
+        return {c: (c % 8 / 8 + (c > 7)) * 2.0 ** (max(c >> 3, 1) - 15) for c in range(255)}
+    kind = getattr(ml_dtypes, {"e4m3": "float8_e4m3fn", "e2m1": "float4_e2m1fn"}.get(format_, f"float8_{format_}"))
+    codes = range(16 if format_ == "e2m1" else 256)
+    found = {c: float(np.array([c], np.uint8).view(kind)[0]) for c in codes}
+    return {c: x for c, x in found.items() if math.isfinite(x)}
+
+
+def nearest(x: float, format_: str, mode: str = "rn", positive: bool = False) -> int:
+    """The code of a number, with overflow to the largest: by search among all numbers of the format."""
+    table = values_of(format_)
+    if math.isnan(x):
+        return {"e2m1": 7, "ue5m3": 255}.get(format_, 0x7F)
+    x = abs(x) if format_ == "ue5m3" else x
+    top = max(table.values())
+    x = math.copysign(min(abs(x), top), x)
+    same = [c for c, v in table.items() if math.copysign(1, v) == math.copysign(1, x)]
+    if mode == "rz":
+        code = max((c for c in same if abs(table[c]) <= abs(x)), key=lambda c: abs(table[c]))
+    else:  # ties to the even code
+        code = min(same, key=lambda c: (abs(Fraction(table[c]) - Fraction(x)), c & 1))
+    return 0 if positive and table[code] == 0 else code
+
+
+def single(bits: int) -> float:
+    return float(np.array([bits & 0xFFFFFFFF], np.uint32).view(np.float32)[0])
+
+
+def narrowed(format_: str, mode: str = "rn", positive: bool = False, scaled: bool = False) -> Fn:
+    """Two floats (the first above the second) as codes, divided by the power of two in the third word's low byte."""
+
+    def one(x: float, power: int) -> int:
+        if scaled:
+            x = math.nan if power == 255 else (0.0 * x if abs(x) < 2.0**-126 else x) * 2.0 ** (127 - power)
+        return nearest(x, format_, mode, positive)
+
+    bits = 4 if format_ == "e2m1" else 8
+    return lambda a, b, c: one(single(a), c & 255) << bits | one(single(b), c & 255)
+
+
+def rounded(x: Fraction | float) -> int:
+    """Bits of the nearest float32 of an exact number."""
+    if isinstance(x, float):  # not finite
+        return 0x7FFFFFFF if math.isnan(x) else 0x7F800000 | (x < 0) << 31
+    with np.errstate(over="ignore"):
+        near = np.float32(float(x)) if abs(x) < 2**128 else np.float32(math.copysign(math.inf, float(x > 0) - 0.5))
+    around = [near, np.nextafter(near, np.float32(-math.inf)), np.nextafter(near, np.float32(math.inf))]
+    finite = [y for y in around if np.isfinite(y)]
+    best = min(finite, key=lambda y: (abs(Fraction(float(y)) - x), int(y.view(np.uint32)) & 1))
+    return int((near if abs(x) >= (2**25 - 1) * 2**103 else best).view(np.uint32))
+
+
+def mixed_pairs(kind: str, fn: Callable[..., Fraction | float]) -> Fn:
+    """A function of a half and one or two floats, on pairs."""
+    half = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}[kind]
+
+    def one(first: int, *others: int) -> int:
+        values = [float(np.array([first], np.uint16).view(half)[0]), *[single(x) for x in others]]
+        if all(map(math.isfinite, values)):
+            exact = fn(*map(Fraction, values))
+            if exact:
+                return rounded(exact)
+        with np.errstate(all="ignore"):
+            r = float(fn(*[np.float64(v) for v in values]))
+        return rounded(r) if not math.isfinite(r) else int(np.float32(r).view(np.uint32))
+
+    return lambda a, b, c: one(a & 0xFFFF, b, c) | one(a >> 16 & 0xFFFF, b >> 32, c >> 32) << 32
+
+
+def fours(formats: tuple[str, ...], bits: tuple[int, ...], fn: Callable[..., float]) -> Fn:
+    """A function of four narrow numbers, clamped into the first format; distances of the numbers in their registers."""
+
+    def whole(*words: int) -> int:
+        out = 0
+        for k in range(4):
+            x = []
+            for word, name, apart in zip(words, formats[1:], bits, strict=False):
+                code = word >> apart * k & (15 if name == "e2m1" else 255)
+                table = values_of(name)
+                special = math.inf * (-1) ** (code >> 7) if name == "e5m2" and code & 127 == 124 else math.nan
+                x.append(table.get(code, special))
+            with np.errstate(invalid="ignore"):
+                r = float(fn(*map(np.float64, x)))
+            out |= nearest(r, formats[0]) << 8 * k
+        return out
+
+    return whole
+
+
 def narrow(form: str) -> str:
     """A conversion of the lower half of a word, by that of another form."""
     return f"cvt.u16.u32 %x, {{1}}; cvt.u16.u32 %y, {{2}}; cvt.rn.{form}"
+
+
+def widened(form: str) -> str:
+    """A conversion to a pair of codes, as a word."""
+    return f"cvt.{form}; cvt.u32.u16 {{0}}, %x"
 
 
 # Instruction, registers (d, a, b, c), the value, targets.
@@ -99,7 +197,7 @@ FORMS: dict[str, tuple[tuple[str, ...], Fn, tuple[str, ...]]] = {
     "min.relu.s8x4 {0}, {1}, {2}": (R, lanes(8, True, lambda x, y: max(0, min(x, y))), PACKED),
     "max.u8x4 {0}, {1}, {2}": (R, lanes(8, False, max), PACKED),
     "neg.s8x4 {0}, {1}": (R, lanes(8, True, lambda x, y: -x), PACKED),
-    "clmad.lo.u64 {0}, {1}, {2}, {3}": (D, lambda a, b, c: polynomial(a, b) & M64 ^ c, ("80", "90", "100", "120a")),
+    "clmad.lo.u64 {0}, {1}, {2}, {3}": (D, lambda a, b, c: polynomial(a, b) & M64 ^ c, ("80", "90", "100a", "120a")),
     "clmad.hi.u64 {0}, {1}, {2}, {3}": (D, lambda a, b, c: polynomial(a, b) >> 64 ^ c, ("80", "90", "107a")),
     "clmad.hi.u64 {0}, {1}, {2}, 7": (D, lambda a, b, c: polynomial(a, b) >> 64 ^ 7, ("90", "120a")),
     narrow("bf16x2.e4m3x2 {0}, %x"): (R, brains("float8_e4m3fn", False), NARROW),
@@ -109,6 +207,26 @@ FORMS: dict[str, tuple[tuple[str, ...], Fn, tuple[str, ...]]] = {
         R, brains("float8_e5m2", True, True, True), NARROW
     ),
     narrow("scaled::n2::ue8m0.bf16x2.s2f6x2 {0}, %x, %y"): (R, brains("s2f6", True), NARROW),
+    "set.lt.s8x4 {0}, {1}, {2}": (R, lanes(8, True, lambda x, y: -(x < y)), ("107a",)),
+    "set.hs.u16x2 {0}, {1}, {2}": (R, lanes(16, False, lambda x, y: -(x >= y)), ("107a",)),
+    "add.rn.f32x2.f16x2.f32x2 {0}, %r1, {2}": (D, mixed_pairs("f16", lambda x, y, _: x + y), ("107a",)),
+    "sub.f32x2.bf16x2.f32x2 {0}, %r1, {2}": (D, mixed_pairs("bf16", lambda x, y, _: x - y), ("107a",)),
+    "fma.rn.f32x2.f16x2.f32x2.f32x2 {0}, %r1, {2}, {3}": (D, mixed_pairs("f16", lambda x, y, z: x * y + z), ("107a",)),
+    widened("rz.satfinite.e4m3x2.f32 %x, {1}, {2}"): (R, narrowed("e4m3", "rz"), ("107a",)),
+    widened("rn.satfinite.pzo.e5m2x2.f32 %x, {1}, {2}"): (R, narrowed("e5m2", "rn", True), ("107a",)),
+    widened("rn.satfinite.ue5m3x2.f32 %x, {1}, {2}"): (R, narrowed("ue5m3"), ("107a",)),
+    "cvt.u8.u32 %z, {3}; " + widened("rz.satfinite.pzo.scaled::n1::ue8m0.e4m3x2.f32 %x, {1}, {2}, %z"): (
+        R, narrowed("e4m3", "rz", True, True), ("107a",)
+    ),
+    "add.rn.satfinite.e4m3x4.e5m2x4 {0}, {1}, {2}": (
+        R, fours(("e4m3", "e5m2", "e4m3"), (8, 8), lambda x, y: x + y), ("100a",)
+    ),
+    "sub.satfinite.e5m2x4.e2m1p4x4 {0}, {1}, {2}": (
+        R, fours(("e5m2", "e2m1", "e5m2"), (8, 8), lambda x, y: x - y), ("100a",)
+    ),
+    "fma.rn.satfinite.e4m3x4.e4m3x4.e2m1p4x4 {0}, {1}, {2}, {3}": (
+        R, fours(("e4m3", "e4m3", "e2m1", "e4m3"), (8, 8, 8), lambda x, y, z: x * y + z), ("100a",)
+    ),
     "ld.proxy::readonly.u32 {0}, [%rd8+8]": (R, lambda a, b, c: b, ("90", *NARROW)),
 }  # fmt: skip
 
@@ -129,7 +247,7 @@ def module(target: str) -> tuple[str, list[str]]:
 .target sm_{target}
 .address_size 64
 .visible .entry k(.param .u64 p, .param .u64 q) {{
-.reg .b32 %r<8>; .reg .b64 %rd<12>; .reg .b16 %x, %y;
+.reg .b32 %r<8>; .reg .b64 %rd<12>; .reg .b16 %x, %y; .reg .b8 %z;
 ld.param.u64 %rd8, [p]; ld.param.u64 %rd9, [q]; mov.u32 %r7, %tid.x;
 mad.wide.u32 %rd8, %r7, 32, %rd8; mad.wide.u32 %rd9, %r7, {8 * len(forms)}, %rd9;
 ld.global.v2.u64 {{%rd1, %rd2}}, [%rd8]; ld.global.u64 %rd3, [%rd8+16];
@@ -161,7 +279,7 @@ def check(target: str, run: Callable[[str, np.ndarray, np.ndarray], None]) -> No
             assert int(out[t * len(forms) + k]) == fn(a, b, c) & mask, (form, t, hex(a), hex(b), hex(c))
 
 
-TARGETS = ("80", "90", "100", "107a", "120a")
+TARGETS = ("80", "90", "100a", "107a", "120a")
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -173,7 +291,7 @@ def test_values_of_ours(target: str) -> None:
     check(target, run)
 
 
-@pytest.mark.parametrize("target", ("90", "120a"))
+@pytest.mark.parametrize("target", ("90", "100a", "107a", "120a"))
 def test_values_of_the_interpreter(target: str) -> None:
     def run(text: str, data: np.ndarray, out: np.ndarray) -> None:
         Module(text, f"sm_{target}").launch("k", (1, 1, 1), (THREADS, 1, 1), [data, out])
@@ -192,6 +310,31 @@ def test_values_of_ptxas(target: str) -> None:
         Device(cubin.read_bytes()).launch("k", 1, THREADS, [data, out])
 
     check(target, run)
+
+
+def test_nibbles_with_their_sign() -> None:
+    """ldmatrix `.s8.s4`: thread 4g + t has columns 4t to 4t + 3 of row g of each matrix; a row has eight bytes."""
+    text = """.version 9.4
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u64 q) {
+.reg .b32 r<8>; .reg .b64 a, b, w; .shared .align 16 .b8 s[256];
+ld.param.u64 a, [p]; ld.param.u64 b, [q]; mov.u32 r0, %tid.x; mul.wide.u32 w, r0, 8; add.u64 a, a, w;
+ld.global.u64 w, [a]; mov.u32 r1, s; mad.lo.u32 r1, r0, 8, r1; st.shared.u64 [r1], w; bar.sync 0;
+ldmatrix.sync.aligned.m8n16.x4.shared.s8.s4 {r2, r3, r4, r5}, [r1];
+mad.wide.u32 b, r0, 16, b; st.global.v4.u32 [b], {r2, r3, r4, r5}; ret; }
+"""
+    rows = given()[:32]
+    nibbles = (rows[:, None] >> np.arange(0, 64, 4, dtype=np.uint64) & np.uint64(15)).astype(np.int8)
+    nibbles = np.where(nibbles > 7, nibbles - 16, nibbles).astype(np.int8)
+    words = np.ascontiguousarray(nibbles).view(np.uint32).reshape(4, 32)  # matrix, thread
+    for run in ("simulator", "interpreter"):
+        out = np.zeros((32, 4), np.uint32)
+        if run == "simulator":
+            Device(compile_ptx(text, "sm_90a")).launch("k", 1, 32, [rows, out], strict=True)
+        else:
+            Module(text, "sm_90a").launch("k", (1, 1, 1), (32, 1, 1), [rows, out])
+        assert np.array_equal(out, words.T), run
 
 
 def test_angles_in_turns() -> None:
@@ -228,7 +371,7 @@ mov.b64 %d, %a; cvt.u16.u64 %h, %a; cvt.u32.u64 %t, %a; mov.b32 %f, %t;
 cvt.rn.f32.f64 %x0, %d; cvt.rn.f32.u64 %x1, %a; cvt.f32.f16 %x2, %h; cvt.rn.f16.f32 %x3, %f;
 st.global.v2.u64 [%p], {%x0, %x1}; st.global.v2.u64 [%p+16], {%x2, %x3}; ret; }
 """
-    cubin = oracle.compile_ptx(text, "100", tool=oracle.NEWER)
+    cubin = oracle.compile_ptx(text, "100a", tool=oracle.NEWER)
     assert isinstance(cubin, Path), cubin
     results = []
     for image in (compile_ptx(text, "sm_100"), cubin.read_bytes()):
@@ -249,7 +392,7 @@ st.global.v2.u64 [%p], {%x0, %x1}; st.global.v2.u64 [%p+16], {%x2, %x3}; ret; }
         ("fabric.submit;", "sm_100a", "Instruction 'fabric.submit' not supported by orias"),
         ("fabric.submit;", "sm_90", "Feature 'fabric.submit' not supported on .target 'sm_90'"),
         ("spcompress.x;", "sm_107a", "Instruction 'spcompress.x' not supported by orias"),
-        ("add.pzo.f32 %f, %f, %f;", "sm_107a", "Modifier '.pzo' of 'add' not supported by orias"),
+        ("add.exclusive.f32 %f, %f, %f;", "sm_107a", "Modifier '.exclusive' of 'add' not supported by orias"),
     ],
 )
 def test_refused_by_name(line: str, target: str, said: str) -> None:

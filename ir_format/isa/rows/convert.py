@@ -104,18 +104,20 @@ F2FP        03e ABC sm=100+    d <- b
           ; $f2fpm .TF32 76=1 85-87=2 .F32 73-74=0 82-83=0 .PACK_B 78=1 89-90=1 .{_ ? ? RZ ? ? ? ?}@79-81 24-31=255
           64-71=255 ; imm=f32
 F2FP        03e ABC sm=100+    d <- b<h1>@88 ; .RELU@75 .F16 76=0 85-87=0 77=0
-          .{? ? E5M2 E4M3 ? ? E2M3 E3M2 ? ? ? ? ? ? ? ?}@73-74+82-83 .UNPACK_B 78=0 89-90=1 79-81=0 24-31=255 64-71=255
+          .{? ? E5M2 E4M3 ? ? E2M3 E3M2 ? ? ? ? <100-103>? <107>UE5M3 <110+>? ? ? ?}@73-74+82-83
+          .UNPACK_B 78=0 89-90=1 79-81=0 24-31=255 64-71=255
           ; imm=f32 csp=1 <90+>isa=2
 F2FP        03e ABC sm=100+    d <- b<h1>@88 ; .BF16 76=1 75=0 85-87=0 77=0 .E8 73-74=3 82-83=2 .UNPACK_B 78=0 89-90=1
           79-81=0 24-31=255 64-71=255 ; imm=f32 csp=1 <90+>isa=2
 F2FP        03e ABC sm=100+    d <- a b c<h1>@72
           ; .SATFINITE@77 75=0 .E8 76=0 85-87=6 .F32 73-74=0 82-83=0 .PACK_AB_MERGE_C 78=1 89-90=2
           .{? ? RP RZ ? ? ? ?}@79-81 ; imm=f32 cspc=1 <90+>isa=2
-F2FP        03e ABC sm=100+    d <- b c<h1>@72
+F2FP        03e ABC sm=100-103,110+    d <- b c<h1>@72
           ; $f2fpm .{? ? ? ? ? ? E2M3 E3M2 E5M2 E4M3 ? ? ? ? ? ?}@76+85-87 .{F16 ? BF16 ?}@82-83 73-74=1
           .UNPACK_B_MERGE_C 78=0 89-90=2 79-81=0 24-31=255 ; imm=f32 cspc=1 <90+>isa=2
 F2FP        03e 3ABC sm=100+   d <- b<h1>@88 c<lowhigh>@24
-          ; .SATFINITE@77 .RELU@75 .BF16 76=1 85-87=0 .{? ? E5M2 E4M3 ? ? E2M3 E3M2 ? ? S2_6 ? ? ? ? ?}@73-74+82-83
+          ; .SATFINITE@77 .RELU@75 .BF16 76=1 85-87=0
+          .{? ? E5M2 E4M3 ? ? E2M3 E3M2 ? ? S2_6 ? <100-103>? <107>UE5M3 <110+>? ? ? ?}@73-74+82-83
           .UNPACK_B 72=0 78=0 89-90=1 79-81=0 ; imm=f32 isa=2
 F2FP        03e 3ABC sm=100+   d <- b<b4>@72+88 c<lowhigh>@24
           ; .SATFINITE@77 .RELU@75 .BF16 76=1 85-87=0 .E2M1 73-74=1 82-83=1 .UNPACK_B 78=0 89-90=1 79-81=0
@@ -129,15 +131,47 @@ F2FP        03e ABC sm=100+    d <- b c
 F2FP        03e ABC sm=100+    d <- b c<h1>@72
           ; .SATFINITE@77 75=0 .E8 76=0 85-87=6 .BF16 73-74=1 82-83=2 .UNPACK_B_MERGE_C 78=0 89-90=2
           .{? ? RP RZ ? ? ? ?}@79-81 24-31=255 ; imm=f32 cspc=1 <90+>isa=2
+# ---- sm_107: to zero, away from -0 (.PZO), divided by a power of two, and unsigned floats of five and three bits
+def f2fpn    = .{? ? ? ? ? ? E2M3 E3M2 E5M2 E4M3 ? ? ? UE5M3 ? ?}@76+85-87
+F2FP        03e ABC sm=107 d <- a b c<h1>@72
+          ; $f2fpm $f2fpn .F32 73-74=0 82-83=0 .PACK_AB_MERGE_C 78=1 89-90=2 .SCALE_BY_C@84
+          .{_ ? RP RZ ? ? ? ?}@79-81 ; imm=f32 cspc=1 isa=2
+F2FP        03e ABC sm=107 d <- b c<h1>@72
+          ; $f2fpm $f2fpn .{F16 ? BF16 ?}@82-83 73-74=1 .UNPACK_B_MERGE_C 78=0 89-90=2 .SCALE_BY_C@84
+          .{_ ? RP RZ ? ? ? ?}@79-81 24-31=255 ; imm=f32 cspc=1 isa=2
+F2FP        03e ABC sm=107 d <- a b c
+          ; .SATFINITE 77=1 .RELU@75 .E2M1 72=0 76=1 85-87=1 .F32 73-74=0 82-83=0 .PACK_AB_MERGE_C 78=1 89-90=2
+          .SCALE_BY_C@84 .{_ ? RP RZ ? ? ? ?}@79-81 ; imm=f32 cspc=1 isa=2
+F2FP        03e ABC sm=107 d <- b c
+          ; .SATFINITE 77=1 .RELU@75 .E2M1 72=0 76=1 85-87=1 .{F16 ? BF16 ?}@82-83 73-74=1 .UNPACK_B_MERGE_C 78=0
+          89-90=2 .SCALE_BY_C@84 .{_ ? RP RZ ? ? ? ?}@79-81 24-31=255 ; imm=f32 cspc=1 isa=2
+F2FP        03e ABC sm=107 forms=rr d <- a b c<h1>@72
+          ; $f2fpm $f2fpn .F32 73-74=0 82-83=0 .PACK_AB_MERGE_C 78=1 89-90=2 .SCALE_BY_C@84
+          .{_ ? RP RZ ? ? ? ?}@79-81 .PZO 63=1 ; isa=2
+F2FP        03e ABC sm=107 forms=rr d <- b c<h1>@72
+          ; $f2fpm $f2fpn .{F16 ? BF16 ?}@82-83 73-74=1 .UNPACK_B_MERGE_C 78=0 89-90=2 .SCALE_BY_C@84
+          .{_ ? RP RZ ? ? ? ?}@79-81 24-31=255 .PZO 63=1 ; isa=2
+F2FP        03e ABC sm=107 forms=rr d <- a b c
+          ; .SATFINITE 77=1 .RELU@75 .E2M1 72=0 76=1 85-87=1 .F32 73-74=0 82-83=0 .PACK_AB_MERGE_C 78=1 89-90=2
+          .SCALE_BY_C@84 .{_ ? RP RZ ? ? ? ?}@79-81 .PZO 63=1 ; isa=2
+F2FP        03e ABC sm=107 forms=rr d <- b c
+          ; .SATFINITE 77=1 .RELU@75 .E2M1 72=0 76=1 85-87=1 .{F16 ? BF16 ?}@82-83 73-74=1 .UNPACK_B_MERGE_C 78=0
+          89-90=2 .SCALE_BY_C@84 .{_ ? RP RZ ? ? ? ?}@79-81 24-31=255 .PZO 63=1 ; isa=2
+F2FP        03e ABC sm=107 forms=rr d <- a b
+          ; $f2fpm .{F16 BF16}@76 85-87=0 .F32 73-74=0 82-83=0 .PACK_AB 78=0 89-90=0 .{_ ? ? RZ ? ? ? ?}@79-81 .PZO 63=1
+          64-71=255 ; isa=2
+F2FP        03e ABC sm=107 forms=rr d <- b
+          ; $f2fpm .TF32 76=1 85-87=2 .F32 73-74=0 82-83=0 .PACK_B 78=1 89-90=1 .{_ ? ? RZ ? ? ? ?}@79-81 .PZO 63=1
+          24-31=255 64-71=255 ; isa=2
 op I2I        pure class=alu
 I2I         038 AB             d <- b                      ; .{U8 S8 U16 S16}@76-77 .S32 .SAT      ; imm=s
 op F2IP       pure class=alu
 F2IP        043 ABC sm=86+     d <- a b c
           ; .{U8 S8 ? ?}@76-77 .F32 .{_ ? ? TRUNC}@78-79 .NTZ@74 .RELU@75 ; imm=f32 cspc=1
-F2FP        03e ABC sm=100+    d <- a b c<h1>@72
+F2FP        03e ABC sm=100-103,110+    d <- a b c<h1>@72
           ; $f2fpm .{? ? ? ? ? ? E2M3 E3M2 E5M2 E4M3 ? ? ? ? ? ?}@76+85-87 .F32 73-74=0 82-83=0 .PACK_AB_MERGE_C 78=1
           89-90=2 79-81=0 ; imm=f32 cspc=1 <90+>isa=2
-F2FP        03e ABC sm=100+    d <- a b c
+F2FP        03e ABC sm=100-103,110+    d <- a b c
           ; .SATFINITE 77=1 .RELU@75 .E2M1 76=1 85-87=1 .F32 73-74=0 82-83=0 .PACK_AB_MERGE_C 78=1 89-90=2 79-81=0
           ; imm=f32 cspc=1 <90+>isa=2
 F2FP        03e ABC sm=100-107 d <- a b c
@@ -145,7 +179,7 @@ F2FP        03e ABC sm=100-107 d <- a b c
           .PACK_AB_MERGE_C 78=1 89-90=2 .RS 79-81=4 ; imm=f32 <90+>isa=2
 F2FP        03e ABC sm=100+    d <- b<b4>@72+88 ; .RELU@75 .F16 76=0 85-87=0 77=0 .E2M1 73-74=1 82-83=1 .UNPACK_B 78=0
           89-90=1 79-81=0 24-31=255 64-71=255 ; imm=f32 csp=1 <90+>isa=2
-F2FP        03e ABC sm=100+    d <- b c
+F2FP        03e ABC sm=100-103,110+    d <- b c
           ; .SATFINITE 77=1 .RELU@75 .E2M1 76=1 85-87=1 .{F16 ? BF16 ?}@82-83 73-74=1 .UNPACK_B_MERGE_C 78=0 89-90=2
           79-81=0 24-31=255 ; imm=f32 cspc=1 <90+>isa=2
 """

@@ -67,6 +67,25 @@ FMUL2       04a AB  sm=100-107 d2 <- a2-|<f2>@81-83 b2-|<f2s>@87-88 ; .{_ FTZ FM
 op FFMA2      pure class=fma
 FFMA2       049 ABC sm=100-107 d2 <- a2-|<f2>@81-83 b2-|<f2s>@87-88 c2-|<f2>@84-86 ; .{_ FTZ FMZ ?}@80+76 .rnd@78-79
           ; imm=f32 immsub=F32 comm=ab
+op FHADD2     pure class=fma
+FHADD2.F32x2 04b 3ABC sm=107 forms=rr d2 <- a-| b2-|<f2>@84-86
+          ; .{? F16x2 BF16x2 ?}@87-88 .F32x2 74-77=0 .rnd@78-79 80-83=0 89-90=0
+op FHFMA2     pure class=fma
+FHFMA2.F32x2 049 3ABC sm=107 forms=rr d2 <- a-| b2-|<f2s>@87-88 c2-|<f2>@84-86
+          ; .{F16x2 BF16x2}@89 .F32x2 .F32x2 76-77=0 .rnd@78-79 80-83=0 90=0
+# ---- four numbers of eight bits and less
+enum q4      = E5M2x4 E4M3x4 ? E3M2x4 E2M3x4 E2M1x4 ? E8x4
+enum q4part  = B3210 B3 B2 ? B0 ? N3210 N6420
+enum q4whole = B3210 ? ? ? ? ? ? ?
+op QADD4      pure class=fma
+QADD4       07d AY  sm=100,103 forms=r d <- a-@73|@72<q4part>@74-76 b-|<q4whole>@85-87
+          ; .{E5M2x4 E4M3x4 ? ?}@88-89 .q4@77-79 .SATFINITE@90 80-82=0 ; yneg=84
+op QMUL4      pure class=fma
+QMUL4       07c AB  sm=100,103 forms=r d <- a-@73|@72<q4part>@74-76 b-|<q4part>@59-61
+          ; .{E5M2x4 E4M3x4 ? ?}@88-89 .q4@77-79 .q4@80-82 .SATFINITE@90 64-71=0 83-87=0
+op QFMA4      pure class=fma
+QFMA4       07b ABC sm=100,103 forms=rr d <- a-@73|@72<q4part>@74-76 b-|<q4part>@59-61 c-|<q4whole>@85-87
+          ; .{E5M2x4 E4M3x4 ? ?}@88-89 .q4@77-79 .q4@80-82 .SATFINITE@90 ; yneg=84
 op FHADD      pure class=fma
 FHADD       021 AC  sm=100+ forms=r,u d <- a-|<h1>@83 b-|
           ; .{? _ ? BF16}@81-82 .rnd@78-79 .SAT@77 ; imm=f32 comm=ab

@@ -19,6 +19,9 @@ UREDGR.E.ADD.NA 378+91 - sm=100-110 <- m:MUO(U24,O40-63,E64,Z) us:UR@32/usz
 # ---- matrices of bytes
 LDSM         03b L  sm=100+      d/lnum <- m:M(R24,O40-63,U32,Y)
           ; .{? ? ? ? ? U4x16P64TO8 U6x16P32TO8 ?}@75-77 .M816 78-80=2 .{_:1 2:2 4:4 ?}:lnum@72-73
+# nvdisasm prints nothing for this one; the name is ours (ptxas 13.5: ldmatrix .s8.s4)
+LDSM         03b L  sm=90+      d/lnum <- m:M(R24,O40-63,U32,Y)
+          ; .S4TO8 75-77=2 .M816 78-80=2 .{_:1 2:2 4:4 ?}:lnum@72-73 ; src=guess
 LDSM         03b L  sm=100+      d/lnum <- m:M(R24,O40-63,U32,Y)
           ; .{? ? ? ? ? U4x16P64TO8 U6x16P32TO8 8}@75-77 .MT1616 78-80=4 .{_:2 2:4 ? ?}:lnum@72-73
 op STSM       write=shared convergent class=sts

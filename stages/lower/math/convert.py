@@ -138,7 +138,8 @@ def narrow_f32(b: Builder, inst: PtxInst, d: Reg, x: Val) -> None:
     # a subnormal f32 rounds to zero in f16 unless the rounding is directed
     f = ".FTZ" if "ftz" in inst.mods and (dt == "bf16" or rnd in ("rm", "rp")) else ""
     if b.has("pack-halves") and rnd in ("rn", "rz") and not f:
-        f2fp(b, d, _NAME[dt], "F32", "PACK_AB", (RZ, x), clamp, ROUND[rnd])
+        srcs = (RZ, b.in_reg(x) if "pzo" in inst.mods else x)
+        f2fp(b, d, _NAME[dt], "F32", "PACK_AB", srcs, clamp, _narrow_rounding(b, inst))
     elif clamp and (dt == "bf16" or "relu" in inst.mods):
         raise b.unsupported(inst)
     elif clamp:
@@ -258,7 +259,7 @@ def to_tf32(b: Builder, inst: PtxInst) -> None:
     x = b.src(inst.operands[1], "f32")
     if "rna" not in inst.mods:
         b.need(inst, "tf32-saturates" if "satfinite" in inst.mods else "tf32-roundings")
-        b.emit(f"F2FP{_clamp_mods(inst)}.TF32.F32.PACK_B{ROUND[rounding(inst)]}", d, (x,))
+        b.emit(f"F2FP{_clamp_mods(inst)}.TF32.F32.PACK_B{_narrow_rounding(b, inst)}", d, (b.in_reg(x),))
         return
     b.need(inst, "tf32-conversions")
     finite, t, r = b.p(), b.r(), b.r()
@@ -282,10 +283,13 @@ _PACKED: Final = {
     "e4m3x2": ("E4M3", "eight-bit-float-conversions"), "e5m2x2": ("E5M2", "eight-bit-float-conversions"),
     "e2m3x2": ("E2M3", "narrow-float-conversions"), "e3m2x2": ("E3M2", "narrow-float-conversions"),
     "e2m1x2": ("E2M1", "narrow-float-conversions"), "ue8m0x2": ("E8", "narrow-float-conversions"),
-    "s2f6x2": ("S2_6", "narrow-float-conversions"),
+    "s2f6x2": ("S2_6", "narrow-float-conversions"), "ue5m3x2": ("UE5M3", "narrow-float-roundings"),
 }  # fmt: skip
-_NARROW_BITS: Final = {"e4m3x2": 16, "e5m2x2": 16, "e2m3x2": 16, "e3m2x2": 16, "e2m1x2": 8, "ue8m0x2": 16, "s2f6x2": 16}
+_NARROW_BITS: Final = {
+    "e4m3x2": 16, "e5m2x2": 16, "e2m3x2": 16, "e3m2x2": 16, "e2m1x2": 8, "ue8m0x2": 16, "s2f6x2": 16, "ue5m3x2": 16,
+}  # fmt: skip
 _SCALED: Final = "scaled::n2::ue8m0"
+_DIVIDED: Final = "scaled::n1::ue8m0"
 _ONES: Final = Imm("I", 0x7F7F)  # two exponents of ue8m0, both of 1.0
 
 
@@ -296,14 +300,16 @@ def pack_f32(b: Builder, inst: PtxInst) -> None:
     stochastic = "rs" in inst.mods
     b.need(inst, "stochastic-rounding" if stochastic else feature)
     srcs: list[Val] = [b.in_reg(b.src(inst.operands[1], "f32")), b.src(inst.operands[2], "f32")]
-    rnd = ".RS" if stochastic else ROUND[rounding(inst)]
+    rnd = ".RS" if stochastic else _narrow_rounding(b, inst)
     if stochastic:
         srcs.append(b.src(inst.operands[3], "b32"))
     d = b.dst(inst.operands[0], dt)
     if dt in _NARROW_BITS:
-        below = _scale_above(b, inst, 3) if dt == "s2f6x2" else RZ
+        below = _below(b, inst, 3)
+        srcs[1] = b.in_reg(srcs[1]) if "pzo" in inst.mods else srcs[1]
         b.emit(f"F2FP{_clamp_mods(inst)}.{name}.F32.PACK_AB_MERGE_C{rnd}", d, (*srcs, below))
     else:
+        srcs[1] = b.in_reg(srcs[1]) if "pzo" in inst.mods else srcs[1]
         f2fp(b, d, name, "F32", "PACK_AB", tuple(srcs), _clamp_mods(inst), rnd)
 
 
@@ -319,6 +325,26 @@ def _scale_above(b: Builder, inst: PtxInst, index: int) -> Val:
     d = b.r()
     b.emit("SHF.L.U32", d, (_scale(b, inst, index), Imm("I", 16), RZ))
     return d
+
+
+def _below(b: Builder, inst: PtxInst, index: int) -> Val:
+    """The third source of a conversion to a pair: nothing, or the scale in its top byte or half."""
+    if inst.types[0] == "s2f6x2":
+        return _scale_above(b, inst, index)
+    if _DIVIDED not in inst.mods:
+        return RZ
+    d = b.r()
+    b.emit("SHF.L.U32", d, (b.in_reg(b.src(inst.operands[index], "b8")), Imm("I", 24), RZ))
+    return d
+
+
+def _narrow_rounding(b: Builder, inst: PtxInst) -> str:
+    """Division by a scale, rounding, no negative zeros, as modifiers."""
+    names = (".SCALE_BY_C" if _DIVIDED in inst.mods else "", ".PZO" if "pzo" in inst.mods else "")
+    narrow = inst.types[0] in _NARROW_BITS and inst.types[0] != "ue8m0x2"
+    if any(names) or (narrow and rounding(inst) != "rn"):
+        b.need(inst, "narrow-float-roundings")
+    return names[0] + ROUND[rounding(inst)] + names[1]
 
 
 def pack_four(b: Builder, inst: PtxInst) -> None:
@@ -343,9 +369,8 @@ def pack_half(b: Builder, inst: PtxInst) -> None:
     if st == "BF16":
         b.need(inst, "narrow-from-bf16")
     x = b.in_reg(b.src(inst.operands[1], inst.types[1]))
-    op = f"F2FP{_clamp_mods(inst)}.{name}.{st}.UNPACK_B_MERGE_C{ROUND[rounding(inst)]}"
-    below = _scale_above(b, inst, 2) if inst.types[0] == "s2f6x2" else RZ
-    b.emit(op, b.dst(inst.operands[0], inst.types[0]), (x, below))
+    op = f"F2FP{_clamp_mods(inst)}.{name}.{st}.UNPACK_B_MERGE_C{_narrow_rounding(b, inst)}"
+    b.emit(op, b.dst(inst.operands[0], inst.types[0]), (x, _below(b, inst, 2)))
 
 
 def unpack_narrow(b: Builder, inst: PtxInst) -> None:

@@ -231,6 +231,58 @@ def mixed(op: Callable[[PtxInst], str]) -> Rule:
     return rule
 
 
+def mixed_pairs(op: str) -> Rule:
+    """add, sub and fma whose first operand is a pair of f16 or bf16, the others pairs of f32 (sm_107)."""
+
+    def rule(b: Builder, inst: PtxInst) -> None:
+        b.need(inst, "half-mixed-pairs")
+        d, first, *xs = inst.operands
+        wide = [b.in_reg(b.src(x, "f32x2"), 2)._replace(mod="F32x2.HI_LO") for x in xs]
+        if inst.op == "sub":
+            wide[0] = wide[0]._replace(flags=wide[0].flags ^ NEG)
+        types = ".".join(t.upper().replace("X2", "x2") for t in inst.types)
+        b.emit(f"{op}.{types}{ROUND[rounding(inst)]}", b.dst(d, "f32x2"), (b.in_reg(b.src(first, "f16x2")), *wide))
+
+    return rule
+
+
+#: Four numbers of a narrow format -> the format's name and which parts of the register they are.
+_FOUR = {
+    **{t: (t[:-2].upper() + "x4", "B3210") for t in ("e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4")},
+    "ue8m0x4": ("E8x4", "B3210"), "e2m1x4": ("E2M1x4", "N3210"), "e2m1p4x4": ("E2M1x4", "N6420"),
+}  # fmt: skip
+
+
+def four(op: str, narrow: int) -> Rule:
+    """add, sub, mul and fma of four narrow numbers: the first ``narrow`` operands have types of their own, the last
+    that of the result (sm_100a, sm_103a)."""
+
+    def rule(b: Builder, inst: PtxInst) -> None:
+        b.need(inst, "four-narrow-sums")
+        d, *xs = inst.operands
+        types = [*inst.types[1 : narrow + 1], *[inst.types[0]] * (len(xs) - narrow)]
+        srcs = []
+        for x, t in zip(xs, types, strict=True):
+            srcs.append(b.in_reg(b.src(x, t))._replace(mod=_FOUR[t][1]))
+        if inst.op == "sub":
+            srcs[1] = srcs[1]._replace(flags=srcs[1].flags ^ NEG)
+        names = ".".join(_FOUR[t][0] for t in inst.types)
+        b.emit(f"{op}.{names}{'.SATFINITE' if 'satfinite' in inst.mods else ''}", b.dst(d, inst.types[0]), srcs)
+
+    return rule
+
+
+_SUMS_OF_FOUR: dict[str, Rule] = {}
+for _d in ("e4m3x4", "e5m2x4"):
+    _SUMS_OF_FOUR[f"add.{_d}"] = _SUMS_OF_FOUR[f"sub.{_d}"] = four("QADD4", 1)
+    _SUMS_OF_FOUR[f"mul.{_d}"] = four("QMUL4", 2)
+    _SUMS_OF_FOUR[f"fma.{_d}"] = four("QFMA4", 2)
+_MIXED_PAIRS: dict[str, Rule] = {
+    **{f"{op}.f32x2.{t}.f32x2": mixed_pairs("FHADD2") for op in ("add", "sub") for t in ("f16x2", "bf16x2")},
+    **{f"fma.f32x2.{t}.f32x2.f32x2": mixed_pairs("FHFMA2") for t in ("f16x2", "bf16x2")},
+}
+
+
 _MIXED = {
     "add": mixed(lambda _: "FHADD"), "sub": mixed(lambda _: "FHADD"), "fma": mixed(lambda _: "FHFMA"),
 }  # fmt: skip
@@ -248,4 +300,6 @@ RULES: dict[str, Rule] = {
     **{f"set.{d}.{t}": set_half for t in ("f16", "bf16") for d in (t, "u16", "s16", "u32", "s32")},
     **{f"set.{d}.{t}": set_half for t in ("f16x2", "bf16x2") for d in (t, "u32", "s32")},
     **{f"{op}.f32.{t}": rule for op, rule in _MIXED.items() for t in ("f16", "bf16")},
+    **_MIXED_PAIRS,
+    **_SUMS_OF_FOUR,
 }  # fmt: skip

@@ -322,6 +322,15 @@ def set_(b: Builder, inst: PtxInst) -> None:
     b.emit("SEL", b.dst(inst.operands[0]), (RZ, Imm("I", 0x3F800000 if dt == "f32" else 0xFFFFFFFF), b.not_(p)))
 
 
+def set_packed(b: Builder, inst: PtxInst) -> None:
+    """set of packed integers: all ones in each element for which it holds."""
+    b.need(inst, "packed-comparisons")
+    t = inst.types[0]
+    cmp = next(CMP[m] for m in inst.mods if m in CMP)
+    x, y = (b.in_reg(b.src(o, t)) for o in inst.operands[1:3])
+    b.emit(f"VISET.BM.{cmp}.{t.upper().replace('X', 'x')}", b.dst(inst.operands[0], t), (x, y))
+
+
 def selp(b: Builder, inst: PtxInst) -> None:
     t = inst.types[0]
     p = b.src(inst.operands[3], "pred")
@@ -391,7 +400,8 @@ RULES: dict[str, Rule] = {
     **{op: bitwise for op in _LUT},
     "not": not_, "cnot": cnot, "lop3": lop3, "shl": shl, "shr": shr, "shf": shf, "bfe": bfe, "bfi": bfi, "szext": szext,
     "bmsk": bmsk,
-    "prmt": prmt, "popc": popc, "clz": clz, "bfind": bfind, "brev": brev, "setp": setp, "set": set_, "selp": selp,
+    "prmt": prmt, "popc": popc, "clz": clz, "bfind": bfind, "brev": brev, "setp": setp, "set": set_,
+    **{f"set.{t}": set_packed for t in ("u8x4", "s8x4", "u16x2", "s16x2")}, "selp": selp,
     "slct": slct,
     "dp4a": dp, "dp2a": dp,
 }  # fmt: skip

@@ -24,6 +24,7 @@ _COUNT = {"x1": 1, "x2": 2, "x4": 4}
 _TILES = {
     ("m8n16", "b6x16_p32"): ("U6x16P32TO8.M816", 1), ("m8n16", "b4x16_p64"): ("U4x16P64TO8.M816", 1),
     ("m16n16", "b6x16_p32"): ("U6x16P32TO8.MT1616", 2), ("m16n16", "b4x16_p64"): ("U4x16P64TO8.MT1616", 2),
+    ("m8n16", "s4"): ("S4TO8.M816", 1),
     ("m16n16", ""): ("8.MT1616", 2),
     ("m16n8", ""): ("8.MT168", 1),
 }  # fmt: skip
@@ -36,7 +37,8 @@ def _matrix_op(b: Builder, inst: PtxInst, op: str) -> tuple[str, int]:
     if n and inst.has("m8n8") and inst.types == ("b16",):
         return f"{op}.16.{'MT88' if inst.has('trans') else 'M88'}{many}", n
     shape = next((m for m in inst.mods if m in ("m8n16", "m16n16", "m16n8")), "")
-    packed = next((m for m in inst.mods if m in ("b6x16_p32", "b4x16_p64")), "")
+    signed = "s4" if inst.types == ("s8", "s4") else ""
+    packed = next((m for m in inst.mods if m in ("b6x16_p32", "b4x16_p64")), signed)
     tile = _TILES.get((shape, packed))
     if (
         not n
@@ -46,7 +48,7 @@ def _matrix_op(b: Builder, inst: PtxInst, op: str) -> tuple[str, int]:
         or (shape == "m16n16" and n > 2)
     ):
         raise b.unsupported(inst)
-    b.need(inst, "matrix-load-narrow")
+    b.need(inst, "matrix-load-signed" if signed else "matrix-load-narrow")
     return f"{op}.{tile[0]}{many}", n * tile[1]
 
 

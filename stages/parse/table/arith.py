@@ -15,6 +15,9 @@ add | u16x2,s16x2 | | d, s, s | v8.0 t90
 add | u8x4,s8x4 | sat? | d, s, s | v9.2 on=107f+120f
 add | u16x2,s16x2 | sat | d, s, s | v9.2 on=107f+120f
 add | u32 | sat | d, s, s | v9.2 on=107f+120f
+add | f32x2.f16x2,bf16x2.f32x2 | rn/rz/rm/rp? | d, s2, s3 | v9.4 on=107f
+add | e4m3x4,e5m2x4.e4m3x4,e5m2x4,e2m3x4,e3m2x4,e2m1x4,e2m1p4x4,ue8m0x4 | rn? satfinite? | d:B32, s2, s1 | \
+v9.4 on=100a+103a
 sub | u16,s16,u64,s64,u32 | | d, s, s |
 sub | s32 | sat? | d, s, s |
 sub | u32,s32 | cc | d, s, s | v1.2
@@ -26,6 +29,9 @@ sub | bf16,bf16x2 | rn? | d, s, s | v7.8 t90
 sub | f32x2 | rn/rz/rm/rp? ftz? | d, s, s | v8.6 t100
 sub | f32.f16 f32.bf16 | rn/rz/rm/rp? sat? | d, s:M, s1 | v8.6 t100
 sub | u8x4,s8x4 | sat? | d, s, s | v9.2 on=107f+120f
+sub | f32x2.f16x2,bf16x2.f32x2 | rn/rz/rm/rp? | d, s2, s3 | v9.4 on=107f
+sub | e4m3x4,e5m2x4.e4m3x4,e5m2x4,e2m3x4,e3m2x4,e2m1x4,e2m1p4x4,ue8m0x4 | rn? satfinite? | d:B32, s2, s1 | \
+v9.4 on=100a+103a
 addc | u32,s32 | cc? | d, s, s | v1.2
 addc | u64,s64 | cc? | d, s, s | v1.2
 subc | u32,s32 | cc? | d, s, s | v1.2
@@ -38,6 +44,8 @@ mul | f64 | rn/rz/rm/rp? | d, s, s |
 mul | f16,f16x2 | rn? ftz? sat? | d, s, s | v4.2 t53
 mul | bf16,bf16x2 | rn? | d, s, s | v7.8 t90
 mul | f32x2 | rn/rz/rm/rp? ftz? | d, s, s | v8.6 t100
+mul | e4m3x4,e5m2x4.e4m3x4,e5m2x4,e2m3x4,e3m2x4,e2m1x4,e2m1p4x4,ue8m0x4.e4m3x4,e5m2x4,e2m3x4,e3m2x4,e2m1x4,\
+e2m1p4x4,ue8m0x4 | rn? satfinite? | d:B32, s2, s3 | v9.4 on=100a+103a
 mad.lo | u16,s16,u32,s32,u64,s64 | | d, s, s, s |
 mad.lo | u32,s32 | cc | d, s, s, s | v3.0 t20
 mad.lo | u64,s64 | cc | d, s, s, s | v4.3 t20
@@ -136,6 +144,9 @@ fma | f16,f16x2 | rn ftz? relu | d, s, s, s | v7.0 t80
 fma | f16,f16x2,bf16,bf16x2 | rn oob relu? | d, s, s, s | v8.1 t90
 fma | bf16,bf16x2 | rn relu? | d, s, s, s | v7.0 t80
 fma | f32x2 | rn/rz/rm/rp ftz? | d, s, s, s | v8.6 t100
+fma | f32x2.f16x2,bf16x2.f32x2.f32x2 | rn/rz/rm/rp | d, s2, s3, s4 | v9.4 on=107f
+fma | e4m3x4,e5m2x4.e4m3x4,e5m2x4,e2m3x4,e3m2x4,e2m1x4,e2m1p4x4,ue8m0x4.e4m3x4,e5m2x4,e2m3x4,e3m2x4,e2m1x4,\
+e2m1p4x4,ue8m0x4 | rn? satfinite? | d:B32, s2, s3, s1 | v9.4 on=100a+103a
 fma | f32.f16 f32.bf16 | rn/rz/rm/rp sat? | d, s:M, s:M, s1 | v8.6 t100
 rcp | f32 | approx/rn/rz/rm/rp ftz? | d, s |
 rcp | f64 | rn/rz/rm/rp | d, s |

@@ -74,6 +74,31 @@ cvt | f16x2.e2m1x2 | rn relu? | d:f16x2, s:b8 | v8.6 on=100f+110f+120f
 cvt | ue8m0x2.f32 | rz/rp satfinite? | d:B16, s2, s2 | v8.6 on=100f+110f+120f
 cvt | ue8m0x2.bf16x2 | rz/rp satfinite? | d:B16, s:f16x2 | v8.6 on=100f+110f+120f
 cvt | bf16x2.ue8m0x2 | rn | d:f16x2, s:B16 | v8.6 on=100f+110f+120f
+cvt | e4m3x2,e5m2x2,e2m3x2,e3m2x2.f32 | rz satfinite relu? pzo? | d:B16, s2, s2 | v9.4 on=107f
+cvt | e4m3x2,e5m2x2,e2m3x2,e3m2x2.f32 | rn satfinite relu? pzo | d:B16, s2, s2 | v9.4 on=107f
+cvt | e4m3x2,e5m2x2,e2m3x2,e3m2x2.f32 | rn/rz satfinite relu? pzo? scaled::n1::ue8m0 | d:B16, s2, s2, s:b8 | \
+v9.4 on=107f
+cvt | e2m1x2.f32 | rz satfinite relu? pzo? | d:b8, s2, s2 | v9.4 on=107f
+cvt | e2m1x2.f32 | rn satfinite relu? pzo | d:b8, s2, s2 | v9.4 on=107f
+cvt | e2m1x2.f32 | rn/rz satfinite relu? pzo? scaled::n1::ue8m0 | d:b8, s2, s2, s:b8 | v9.4 on=107f
+cvt | ue5m3x2.f32 | rn/rz/rp satfinite? | d:B16, s2, s2 | v9.4 on=107f
+cvt | ue5m3x2.f32 | rn/rz satfinite? scaled::n1::ue8m0 | d:B16, s2, s2, s:b8 | v9.4 on=107f
+cvt | e4m3x2,e5m2x2,e2m3x2,e3m2x2.f16x2,bf16x2 | rz satfinite relu? pzo? | d:B16, s:f16x2 | v9.4 on=107f
+cvt | e4m3x2,e5m2x2,e2m3x2,e3m2x2.f16x2,bf16x2 | rn satfinite relu? pzo | d:B16, s:f16x2 | v9.4 on=107f
+cvt | e4m3x2,e5m2x2,e2m3x2,e3m2x2.f16x2,bf16x2 | rn/rz satfinite relu? pzo? scaled::n1::ue8m0 | \
+d:B16, s:f16x2, s:b8 | v9.4 on=107f
+cvt | e2m1x2.f16x2,bf16x2 | rz satfinite relu? pzo? | d:b8, s:f16x2 | v9.4 on=107f
+cvt | e2m1x2.f16x2,bf16x2 | rn satfinite relu? pzo | d:b8, s:f16x2 | v9.4 on=107f
+cvt | e2m1x2.f16x2,bf16x2 | rn/rz satfinite relu? pzo? scaled::n1::ue8m0 | d:b8, s:f16x2, s:b8 | v9.4 on=107f
+cvt | ue5m3x2.f16x2,bf16x2 | rn/rz/rp satfinite? | d:B16, s:f16x2 | v9.4 on=107f
+cvt | ue5m3x2.f16x2,bf16x2 | rn/rz satfinite? scaled::n1::ue8m0 | d:B16, s:f16x2, s:b8 | v9.4 on=107f
+cvt | f16x2.ue5m3x2 | rn | d:f16x2, s:B16 | v9.4 on=107f
+cvt | bf16x2.ue5m3x2 | rn satfinite? | d:f16x2, s:B16 | v9.4 on=107f
+cvt | bf16x2.ue5m3x2 | rn satfinite? scaled::n2::ue8m0 | d:f16x2, s:B16, s:B16 | v9.4 on=107f
+cvt | f16.f32 | rn/rz relu? satfinite? pzo | d~, x2~ | v9.4 on=107f
+cvt | bf16.f32 | rn/rz relu? satfinite? pzo | d, x2 | v9.4 on=107f
+cvt | f16x2.f32 bf16x2.f32 | rn/rz relu? satfinite? pzo | d~, s2~, s2~ | v9.4 on=107f
+cvt | tf32.f32 | rn/rz relu? satfinite? pzo | d:B32, s2 | v9.4 on=107f
 cvt | u8,s8.bf16 | rni/rzi/rmi/rpi | d, s2 | v7.8 t90
 cvt | bf16.u8,s8 | rn/rz/rm/rp | d, s2 | v7.8 t90
 cvt.pack | u16,s16.s32 | sat | d~:u32, s~:u32, s~:u32 | v6.5 t72

@@ -201,6 +201,7 @@ cvt | <e4m3x2.bf16x2>/<e5m2x2.bf16x2>/<e2m3x2.bf16x2>/<e3m2x2.bf16x2>/<e2m1x2.bf
 F:cvt.{types} | v9.1 on=100f+110f+120f
 cvt | <bf16x2.e4m3x2>/<bf16x2.e5m2x2>/<bf16x2.e2m3x2>/<bf16x2.e3m2x2>/<bf16x2.e2m1x2> | F:cvt.{types} | \
 v9.2 on=100f+110f+120f
+cvt | pzo | F:.pzo | v9.4 on=107f
 cvt | rs | F:.rs | v8.7 on=100a+103a+107a
 cvt | relu | F:.relu | v7.0
 cvt | relu | M:.relu | t80
@@ -468,10 +469,7 @@ BEYOND_WORDS = frozenset(
         "collector::b::discard",
         "sync_restrict::shared::read::mma::a",
         "sync_restrict::read",
-        "pzo",
         "alloc_class",
         "counted::bytes",
-        "ue5m3",
-        "ue5m3x2",
     ]
 )

@@ -11,6 +11,8 @@ setp | f16x2 | eq/ne/lt/le/gt/ge/equ/neu/ltu/leu/gtu/geu/num/nan and/or/xor? ftz
 setp | bf16 | eq/ne/lt/le/gt/ge/equ/neu/ltu/leu/gtu/geu/num/nan and/or/xor? | dpp, s, s, ps@and/or/xor | v7.8 t90
 setp | bf16x2 | eq/ne/lt/le/gt/ge/equ/neu/ltu/leu/gtu/geu/num/nan and/or/xor? | dpp, s, s, ps@and/or/xor | v7.8 t90
 set | u32,s32,f32.u16,u32,u64 | eq/ne/lt/le/gt/ge/lo/ls/hi/hs and/or/xor? | d, s2, s2, ps@and/or/xor |
+set | u8x4,u16x2 | eq/ne/lt/le/gt/ge/lo/ls/hi/hs | d, s, s | v9.4 on=107f
+set | s8x4,s16x2 | eq/ne/lt/le/gt/ge | d, s, s | v9.4 on=107f
 set | u32,s32,f32.s16,s32,s64 | eq/ne/lt/le/gt/ge and/or/xor? | d, s2, s2, ps@and/or/xor |
 set | u32,s32,f32.b16,b32,b64 | eq/ne and/or/xor? | d, s2, s2, ps@and/or/xor |
 set | u32,s32,f32.f32 | eq/ne/lt/le/gt/ge/equ/neu/ltu/leu/gtu/geu/num/nan and/or/xor? ftz? | d, s2, s2, ps@and/or/xor |
