@@ -1,11 +1,11 @@
 """Find the stage, the pass and the rewrite that make the chain's output wrong.
 
-First the judges that need no test check every stream of the whole chain (:mod:`stages.bisect.look`). If one has a
-finding, the stage that it blames is searched with that judge. Otherwise the judge is the user's command, co-simulation,
-or whether there is a cubin at all. Some parts of the chain are optional (:mod:`stages.bisect.chain`): binary search
-finds the first optional part with which the judge finds something wrong. If that part counts its rewrites, binary
-search finds the first wrong rewrite too. If even the plain chain, without any optional part, is wrong, the static
-judges check it: the stages that they clear are right, and what is left is named."""
+First the judges that need no test check every stream of the whole chain (:mod:`stages.bisect.quick_checks`). If one has
+a finding, the stage that it blames is searched with that judge. Otherwise the judge is the user's command,
+co-simulation, or whether there is a cubin at all. Some parts of the chain are optional (:mod:`stages.bisect.chain`):
+binary search finds the first optional part with which the judge finds something wrong. If that part counts its
+rewrites, binary search finds the first wrong rewrite too. If even the plain chain, without any optional part, is wrong,
+the static judges check it: the stages that they clear are right, and what is left is named."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ir_format.diag import OriasError
 from ir_format.record import Record, fresh
 from stages.bisect.chain import Chain, Made, Part, Setting
 from stages.bisect.judges import Command, Cosim, Crash, Judge, Static
-from stages.bisect.look import Rule, first_look, left_undefined
+from stages.bisect.quick_checks import Rule, first_look, left_undefined
 from stages.bisect.search import Verdict, first_wrong
 from stages.plumbing.chain import NAMES
 from stages.plumbing.runner import Context, Flags, select

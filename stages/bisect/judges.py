@@ -1,6 +1,6 @@
 """Judges of the chain's output: co-simulation with the PTX interpreter, a command of the user's, a judge that needs no
-test (:mod:`stages.bisect.look`), or the chain itself, if the fault is that it crashes, refuses or does not end. Each
-runs in a separate process under a time limit."""
+test (:mod:`stages.bisect.quick_checks`), or the chain itself, if the fault is that it crashes, refuses or does not end.
+They run in separate processes under a time limit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import Any, Final
 from ir_format.diag import OriasError
 from stages.bisect.attempt import Failure, Note, attempt
 from stages.bisect.chain import Made
-from stages.bisect.look import Rule, applicable, findings
+from stages.bisect.quick_checks import Rule, applicable, findings
 from stages.bisect.search import Verdict
 
 #: Exit code of a test command that cannot tell, as in `git bisect run`.
@@ -277,7 +277,7 @@ def _now() -> float:
 
 def _difference(launch: Any, base: Any, got: Any, first: tuple[Any, int] | None) -> str:
     """The first differing element, in words."""
-    from stages.check.contents import size_of
+    from stages.check.memory_compare import size_of
 
     if first is None:
         return f"memory differs ({launch.describe()})"

@@ -156,7 +156,7 @@ def folder(vendor: Vendor, case: Case, lines: list[str], where: Path) -> None:
 
 
 def _host(case: Case) -> str:
-    from stages.check.contents import size_of
+    from stages.check.memory_compare import size_of
     from stages.check.sides import interpret
 
     assert case.first is not None

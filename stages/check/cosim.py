@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ir_format.ptx import PtxUnit
-from stages.check.contents import KINDS, by_elements, memory_of, nans, nans_in_both, size_of, unequal
 from stages.check.launches import (
     WIDE_SEEDS,
     Launch,
@@ -29,6 +28,7 @@ from stages.check.launches import (
     threads_of,
     uses,
 )
+from stages.check.memory_compare import KINDS, by_elements, memory_of, nans, nans_in_both, size_of, unequal
 from stages.check.sides import SIM_LIMIT, STEP_LIMIT, Outcome, approximates, interpret, last_store, simulate
 from stages.interpret.launch import Module
 

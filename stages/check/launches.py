@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ir_format.ptx import Addr, PtxInst, PtxModule, PtxParam, PtxUnit, SReg, Sym
+from stages.check.kernel_constants import Words, near, words_of
 from stages.check.pointers import Field, Use, pointer_fields
-from stages.check.words import Words, near, words_of
 
 Arr = NDArray[Any]
 Dim3 = tuple[int, int, int]

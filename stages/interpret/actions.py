@@ -18,8 +18,8 @@ from stages.interpret.fpu import Bound, bound_of, nans_left_open
 from stages.interpret.loads import FULL, load, store
 from stages.interpret.machine import Machine
 from stages.interpret.memory import RANK_SHIFT, WINDOWS
-from stages.interpret.outside import refuse_outside
 from stages.interpret.rows import BITS, PURE, U64, Arr, Unsupported, format_of, unsigned
+from stages.interpret.undocumented import refuse_outside
 
 Maker = Callable[[Code, Step, int], Action]
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from stages.interpret.code import Action, Code, Step, get, put
 from stages.interpret.machine import BARRIER, DONE, LEVEL, MAX_DEPTH, RUN, WAIT, Machine
-from stages.interpret.meeting import Warp, lanes_of, release_warps, warp_operation
 from stages.interpret.rows import U64, Arr, Unsupported
+from stages.interpret.warp_sync import Warp, lanes_of, release_warps, warp_operation
 
 
 def barrier(code: Code, step: Step, pc: int) -> Action:

@@ -11,8 +11,8 @@ from ir_format.ptx import CallTarget, LabelList, LabelRef, Operand, PtxParam, Re
 from stages.interpret.barriers import release_blocks
 from stages.interpret.code import FUNCTION_BASE, VARIADIC, Action, Code, Step, get
 from stages.interpret.machine import DONE, LEVEL, MAX_DEPTH, InterpreterError, Machine
-from stages.interpret.meeting import FULL, lanes_of, release_warps
 from stages.interpret.rows import U64, Arr, Unsupported
+from stages.interpret.warp_sync import FULL, lanes_of, release_warps
 
 # --------------------------------------------------------------------------- branches and calls
 

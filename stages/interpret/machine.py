@@ -19,8 +19,8 @@ from stages.interpret.code import Action, Code, FunctionCode, Step
 from stages.interpret.floats import FORMATS, Format, decode, is_nan, narrow
 from stages.interpret.fpu import Bound
 from stages.interpret.memory import Filler, Heap, MemoryFault, Window
-from stages.interpret.outside import Outside
 from stages.interpret.rows import U64, Unsupported
+from stages.interpret.undocumented import Outside
 
 Arr = NDArray[Any]
 RUN, WAIT, BARRIER, DONE = 0, 1, 2, 3

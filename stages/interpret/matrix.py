@@ -21,9 +21,9 @@ from stages.interpret import floats
 from stages.interpret.code import Action, Code, Step, get, put
 from stages.interpret.floats import FORMATS, decode, narrow
 from stages.interpret.machine import Machine
-from stages.interpret.meeting import spread, warp_operation
 from stages.interpret.rows import U64, Arr, Unsupported, bits_of, rounding, signed, unsigned
 from stages.interpret.tiles import registers
+from stages.interpret.warp_sync import spread, warp_operation
 
 _LANE: Final = np.arange(32)
 # --------------------------------------------------------------------------- mma

@@ -19,8 +19,8 @@ from stages.interpret.loads import resolve
 from stages.interpret.machine import InterpreterError, Machine
 from stages.interpret.matrix import inexact, numbers
 from stages.interpret.mbarrier import State
-from stages.interpret.meeting import spread, warp_operation
 from stages.interpret.rows import BITS, U64, Arr, Unsupported, bits_of, signed
+from stages.interpret.warp_sync import spread, warp_operation
 
 _ROWS: Final = 128
 _COLUMNS: Final = 512

@@ -11,8 +11,8 @@ import numpy as np
 from ir_format.ptx import Addr, Vec
 from stages.interpret.code import Action, Code, Step, address, get, put
 from stages.interpret.machine import Machine
-from stages.interpret.meeting import spread, warp_operation
 from stages.interpret.rows import U64, Arr
+from stages.interpret.warp_sync import spread, warp_operation
 
 
 def registers(x: Any) -> list[Any]:

@@ -18,8 +18,8 @@ from stages.interpret.code import Action, Code, Step, get, put
 from stages.interpret.floats import FORMATS, decode, narrow
 from stages.interpret.machine import InterpreterError, Machine
 from stages.interpret.matrix import expanded, inexact, numbers, sparsity
-from stages.interpret.meeting import spread, warp_operation
 from stages.interpret.rows import BITS, U64, Arr, Unsupported, bits_of, signed, unsigned
+from stages.interpret.warp_sync import spread, warp_operation
 
 _LANES: Final = np.arange(32)
 #: Bytes of a row of a swizzle's pattern, by the two bits that name it.

@@ -10,8 +10,8 @@ import numpy as np
 from ir_format.ptx import Pair, PtxInst
 from stages.interpret.code import Action, Code, FunctionCode, Step, get, put
 from stages.interpret.machine import Machine
-from stages.interpret.meeting import FULL, spread, warp_operation
 from stages.interpret.rows import U64, Arr, signed
+from stages.interpret.warp_sync import FULL, spread, warp_operation
 
 Write = Callable[[Machine, Any], None]
 

@@ -21,9 +21,9 @@ from stages.interpret.floats import FORMATS, decode, narrow
 from stages.interpret.loads import resolve
 from stages.interpret.machine import Machine
 from stages.interpret.matrix import inexact, numbers
-from stages.interpret.meeting import spread, warp_operation
 from stages.interpret.rows import U64, Arr, Unsupported, bits_of, rounding
 from stages.interpret.tiles import registers
+from stages.interpret.warp_sync import spread, warp_operation
 
 
 def _dims(inst: PtxInst) -> tuple[int, int, int]:

@@ -132,7 +132,9 @@ class Builder:
         self.ret_block = -1
         self.ret_addr: Reg | None = None
         self.cache: dict[str, Reg] = {}
-        self.definitions: dict[int, PtxInst | None] | None = None  # :func:`stages.lower.alike.definitions`, once asked
+        self.definitions: dict[int, PtxInst | None] | None = (
+            None  # :func:`stages.lower.waterfall.definitions`, once asked
+        )
         self.low: LowStack | None = None  # of the call being made, in a function with a dynamic stack
         self.r1 = fn.new_vreg("R", 1, 1, fixed=1, name="R1")
         self.block = Block(-1)

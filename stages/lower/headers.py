@@ -18,8 +18,8 @@ from ir_format.model import RZ, ZERO, Const, Imm, Operand, Reg
 from ir_format.ptx import PtxInst, PtxParam, PtxVar
 from stages.lower.abi.arguments import param_base
 from stages.lower.abi.frame import load_const
-from stages.lower.alike import alike, rounds
 from stages.lower.builder import Builder
+from stages.lower.waterfall import warp_uniform, waterfall
 
 HEADERS = {"texref": "texture", "samplerref": "sampler", "surfref": "surface"}
 #: Unit attribute: (kind, symbol, byte offset in bank 0) per word.
@@ -35,12 +35,12 @@ class Header:
     """A header as PTX names it. ``texture`` and ``sampler`` are byte offsets of words in bank 0, registers with the
     number, or None."""
 
-    __slots__ = ("alike", "sampler", "surface", "texture")
+    __slots__ = ("sampler", "surface", "texture", "warp_uniform")
 
     def __init__(
-        self, texture: int | Reg, sampler: int | Reg | None, surface: bool = False, alike: bool = True
+        self, texture: int | Reg, sampler: int | Reg | None, surface: bool = False, uniform: bool = True
     ) -> None:
-        self.alike = alike  # in all threads of a warp
+        self.warp_uniform = uniform  # in all threads of a warp
         self.texture = texture
         self.sampler = sampler
         self.surface = surface
@@ -67,14 +67,14 @@ class Header:
     ) -> None:
         """Make an instruction with the uniform registers, and the other header operands of this SM; where the handles
         differ between threads, in a loop, under a predicate."""
-        if not self.alike:
+        if not self.warp_uniform:
             words = [_loaded(b, self.texture)]
             if not self.surface:
                 words.append(RZ if self.sampler is None else _loaded(b, self.sampler))
             for x in results:
                 if x.num != ZERO:
                     b.emit("UNDEF", x, ())
-            rounds(b, words, lambda to, who: make(_operands(b, to, self.surface), who))
+            waterfall(b, words, lambda to, who: make(_operands(b, to, self.surface), who))
             return
         to = b.fn.new_vreg("UR", 1 if self.surface else 2, 0, -1, 1)
         self._put(b, to._replace(width=1), self.texture)
@@ -126,7 +126,7 @@ def handle(b: Builder, inst: PtxInst, parts: Sequence[ptx.Operand], surface: boo
             return Header(header_word(b, *[n for n in names if n]), None)
     texture = _one(b, inst, parts[0])
     sampler = _one(b, inst, parts[1]) if len(parts) == 2 else None
-    return Header(texture, sampler, surface, all([alike(b, p) for p in parts]))
+    return Header(texture, sampler, surface, all([warp_uniform(b, p) for p in parts]))
 
 
 def _one(b: Builder, inst: PtxInst, x: ptx.Operand) -> int | Reg:

@@ -229,12 +229,12 @@ class Body:
         self.depth -= 1
         scope = self.fs.scope
         assert scope.parent is not None
-        self._settle(scope, scope.parent)
+        self._resolve_labels(scope, scope.parent)
         self.fs.scope = scope.parent
         self.guards.clear()
         self.s.next()
 
-    def _settle(self, scope: Scope, parent: Scope | None) -> None:
+    def _resolve_labels(self, scope: Scope, parent: Scope | None) -> None:
         """Resolves the labels of a scope that ends; what is left goes to its parent (the smaller table into the larger
         one)."""
         pending = scope.pending
@@ -274,7 +274,7 @@ class Body:
 
     def finish(self) -> None:
         """After the body: unresolved names are errors, label lists get their indices."""
-        self._settle(self.rooted, None)
+        self._resolve_labels(self.rooted, None)
 
     def _label(self, name: str, line: int) -> None:
         s = self.s
@@ -396,7 +396,7 @@ class Body:
                 elif is_sum(s, kind, s.text[start : s.start]):
                     added = offset(s) if s.kind == "+" else 0
                     if opcode is not None:
-                        value, kind = Sums(self.fs, self.matcher, opcode, line).settle(
+                        value, kind = Sums(self.fs, self.matcher, opcode, line).resolve(
                             len(operands), (value, kind), added
                         )
                     start = s.start  # nothing that a later instruction could find again

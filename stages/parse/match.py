@@ -186,9 +186,9 @@ def _analyse(out: Opcode, parts: list[str], n: int, gates: Gates) -> None:
     out.vector = next((int(m[1:]) for m in mods if m in rules.VECTORS), 0)
     typed: list[Typed] = []
     types = tuple([m for m in known if m in rules.TYPES])
-    untyped = _once([m for m in known if m not in rules.TYPES], out.name.startswith(rules.LATE_OPERATIONS))
+    untyped = _without_repeats([m for m in known if m not in rules.TYPES], out.name.startswith(rules.LATE_OPERATIONS))
     for row in words.rows_with(out.name, types):
-        split, rest = (types, untyped) if row.types else ((), _once(known, False))
+        split, rest = (types, untyped) if row.types else ((), _without_repeats(known, False))
         if gates.target.knows(row.gate):
             typed.append(Typed(row, split, tuple(rest), _assign(row, rest, split)))
     if not typed:
@@ -222,7 +222,7 @@ def _as_read(mods: list[str], gates: Gates, own: frozenset[str] = frozenset(), n
 _REPEATED = frozenset(("row", "col")) | rules.SPACES
 
 
-def _once(mods: list[str], operations: bool) -> list[str]:
+def _without_repeats(mods: list[str], operations: bool) -> list[str]:
     """A flag given twice counts once (measured), an operation too unless `operations` are looked at late."""
     first = dict(zip(reversed(mods), range(len(mods) - 1, -1, -1), strict=True))
     return [m for k, m in enumerate(mods) if m in _REPEATED or first[m] == k or (operations and m in rules.POST)]

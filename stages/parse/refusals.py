@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from stages.parse import absent, operand_forms, relations, rules
+from stages.parse import modifier_requirements, operand_forms, relations, rules
 from stages.parse.gating import Gates
 from stages.parse.opcodes import Opcode, Typed
 
@@ -93,7 +93,7 @@ def mismatch(opcode: Opcode, kinds: tuple[str, ...], fitting: list[Typed], gates
     ):
         out = gates.refusals(t.row, (*t.rest, *t.types), t.types, kinds)[0] if name != "mma" else []
         return [("error", text) for text in (*out, f".sp modifier required for instruction '{name}'")]
-    if fitting and opcode.op in ("min", "max") and (pair := absent.pair(name, t.rest, t.types)):
+    if fitting and opcode.op in ("min", "max") and (pair := modifier_requirements.pair(name, t.rest, t.types)):
         return [("error", pair)]
     if name.startswith("mbarrier.arrive") and "shared::cluster" in t.rest and kinds[:1] and kinds[0] in _STATES:
         named, worded = gates.refusals(t.row, (*t.rest, *t.types), t.types, kinds)
@@ -144,7 +144,7 @@ def refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates:
         return signs + named + worded + related
     if name.startswith("cp.") and bad == unconditional:
         return bad
-    pair = absent.pair(name, first.rest, first.types)
+    pair = modifier_requirements.pair(name, first.rest, first.types)
     if pair:
         first_of_all = between if name.startswith(("multimem.", "mbarrier.")) else relations.sizes(related)
         if opcode.op in ("ld", "st"):

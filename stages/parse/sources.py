@@ -15,8 +15,8 @@ from stages.parse.module import Parser
 from stages.parse.scan import Abort, Scanner, load
 from stages.parse.symbols import FuncSym
 from stages.parse.threadwide import NotSpread, spread
+from stages.parse.undefined_symbols import check_definitions
 from stages.parse.units import UnitsTooLarge, build_units
-from stages.parse.whole import check_whole
 
 
 class ParseResult(NamedTuple):
@@ -100,7 +100,7 @@ def _finished(
         diagnostics += without
         diagnostics += check_object(module, separate, not without)
         if not _stopped(diagnostics):
-            diagnostics += check_whole(module, functions, filename, separate, bool(options.get("explain")))
+            diagnostics += check_definitions(module, functions, filename, separate, bool(options.get("explain")))
         if not _stopped(diagnostics):
             diagnostics += check_abi(module, functions, separate, not without)
         if _stopped(diagnostics):

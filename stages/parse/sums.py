@@ -56,7 +56,7 @@ class Sums:
         self.opcode = opcode
         self.line = line
 
-    def settle(self, index: int, typed: Typed, added: int) -> Typed:
+    def resolve(self, index: int, typed: Typed, added: int) -> Typed:
         """The operand that replaces a sum: what was read, and what is added to it."""
         value, kind = typed
         notes = self.matcher.notes

@@ -230,7 +230,7 @@ class Races:
         if self.pc < 0 or not len(at):
             return
         shadow = self.shadow(memory)
-        self._settle(shadow, None)
+        self._judge_pending(shadow, None)
         lanes = self.lo + (np.arange(len(at)) if act is None else act)
         units, count = shadow.units(at, size)
         each = lanes if count == 1 else lanes.repeat(count)
@@ -264,14 +264,14 @@ class Races:
 
     def stored(self, memory: WatchedHeap | WatchedWindow, same: Arr) -> None:
         """The previous write has been made; ``same``: for each access, whether its value was already there."""
-        self._settle(self.shadow(memory), same)
+        self._judge_pending(self.shadow(memory), same)
 
     def flush(self) -> None:
         """Judge writes whose values were never reported."""
         for shadow in self.shadows.values():
-            self._settle(shadow, None)
+            self._judge_pending(shadow, None)
 
-    def _settle(self, shadow: Shadow, same: Arr | None) -> None:
+    def _judge_pending(self, shadow: Shadow, same: Arr | None) -> None:
         if shadow.pending is None:
             return
         units, each, at, _ = shadow.pending

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stages.interpret.outside import Outside, refuse_outside
+from stages.interpret.undocumented import Outside, refuse_outside
 
 FORMS = [
     ("st.async.b32", "sm_120a"), ("st.async.weak.global.u64", "sm_120a"), ("st.async.release.global.u32", "sm_120a"),

@@ -11,13 +11,13 @@ from contextlib import nullcontext
 from ir_format import ptx
 from ir_format.model import RZ, URZ, Imm, Mem, Name, Reg
 from ir_format.ptx import PtxInst
-from stages.lower.alike import alike
 from stages.lower.builder import Builder, Rule
 from stages.lower.memory import Order, acquired, fence, resolve
 from stages.lower.rules.bulk import each_thread, shared_word, wide_word
 from stages.lower.rules.integer import Val, add32, add64, logic, minmax, negated, pair
 from stages.lower.rules.mbarriers import listed
 from stages.lower.spaces import from_generic, shared_place
+from stages.lower.waterfall import warp_uniform
 
 
 def shared_address(b: Builder, inst: PtxInst, x: ptx.Operand) -> Mem:
@@ -99,7 +99,7 @@ def _init(b: Builder, inst: PtxInst) -> None:
         name = "USYNCS.EXCH.64" if b.has("sync-uniform-named") else "SYNCS.EXCH.64"
         b.emit(name, URZ._replace(width=2), (Mem("M", None, where, 0), value), attrs=listed("init"))
 
-    if alike(b, inst.operands[0]):
+    if warp_uniform(b, inst.operands[0]):
         where, value = b.ur(), b.ur(2)
         b.emit("R2UR", where, (word,))
         b.emit("R2UR", value._replace(width=1), (lo,))

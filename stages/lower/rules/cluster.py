@@ -10,13 +10,13 @@ from ir_format import ptx
 from ir_format.diag import CompileError
 from ir_format.model import RZ, URZ, Imm, Mem, Reg
 from ir_format.ptx import PtxInst
-from stages.lower.alike import alike, rounds
 from stages.lower.builder import Builder, Rule
 from stages.lower.rules.async_copy import shared_address
 from stages.lower.rules.bulk import each_thread, shared_word
 from stages.lower.rules.integer import add32, logic
 from stages.lower.rules.mbarriers import listed
 from stages.lower.uniform_operands import Uniform
+from stages.lower.waterfall import warp_uniform, waterfall
 
 _SIZES = {4: "", 8: ".64", 16: ".128"}
 #: (operation, type) -> modifiers of REDAS.
@@ -85,12 +85,12 @@ def arrive_copies(b: Builder, inst: PtxInst) -> None:
             b.emit("SYNCS.ARRIVE.TRANS64.RED.A0T1", RZ, (Mem("M", RZ, u, 0), RZ), who)
         b.emit(name, (), (Mem("M", RZ, u, 0),), who, attrs=listed("cp.async"))
 
-    if alike(b, inst.operands[0]):
+    if warp_uniform(b, inst.operands[0]):
         u = b.ur()
         b.emit("R2UR", u, (low,))
         arrive(u, None)
     else:
-        rounds(b, [low], arrive)
+        waterfall(b, [low], arrive)
 
 
 # --------------------------------------------------------------------------- clusterlaunchcontrol

@@ -18,7 +18,7 @@ from stages.lower.elements import vector_of
 from stages.lower.math.common import ROUND
 from stages.lower.rules.integer import logic
 from stages.lower.rules.matrix import by_planes, dense, operand
-from stages.lower.rules.quads import quads
+from stages.lower.rules.mma_m8n8k4 import quads
 from stages.lower.rules.sparse_eight import sparse_eight
 
 _F8: Final = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ir_format import ptx
 from ir_format.model import PT, RZ, AttrValue, Imm, Mem, Name, Reg
 from ir_format.ptx import PtxInst
-from stages.lower.alike import definitions
 from stages.lower.builder import Builder, Rule
 from stages.lower.memory import fence, invalidate, wide_address, with_policy
 from stages.lower.rules import masked
@@ -13,6 +12,7 @@ from stages.lower.rules.bulk import bulk, forget_map
 from stages.lower.rules.cluster import arrive_copies
 from stages.lower.rules.integer import Val, add64, compare, logic, negated
 from stages.lower.spaces import shared_place
+from stages.lower.waterfall import definitions
 
 # --------------------------------------------------------------------------- CTA barriers
 

@@ -29,7 +29,7 @@ from ir_format.isa import facts
 from ir_format.model import ZERO, Const, Function, Inst, Reg
 from ir_format.rename import duplicate
 from stages.optimize.analyses import FLOW, Analyses
-from stages.optimize.late.places import Place, insert, made_once, readers
+from stages.optimize.late.def_use import Place, insert, single_definitions, use_places
 from stages.optimize.late.pressure import CHEAP
 from stages.optimize.values import computes, is_pure
 
@@ -60,10 +60,10 @@ def sink_values(f: Function, a: Analyses) -> bool:
 
 def _loads(f: Function, a: Analyses) -> bool:
     ctx = a.ctx
-    loads = made_once(f, ("LDC", "S2R"), _plain)
+    loads = single_definitions(f, ("LDC", "S2R"), _plain)
     if not loads:
         return False
-    uses = readers(f, loads)
+    uses = use_places(f, loads)
     starts = [0]
     for block in f.blocks:
         starts.append(starts[-1] + len(block.insts))
@@ -100,10 +100,10 @@ def _uniform_loads(f: Function, a: Analyses) -> bool:
     """Words of the constant bank for the whole warp that nothing reads before the first test at which threads end go
     behind it, as in ptxas's code: threads that end need none. Only as far as those that are left are together: what is
     written for the warp may not be in use by another part of it."""
-    loads = made_once(f, _UNIFORM, _plain)
+    loads = single_definitions(f, _UNIFORM, _plain)
     if not loads or any(i.op in _CALLS for b in f.blocks for i in b.insts):
         return False
-    uses = readers(f, loads)
+    uses = use_places(f, loads)
     together: list[int] = [a.cfg.rpo[0]]
     while True:
         last = f.blocks[together[-1]].insts[-1:]
@@ -219,8 +219,8 @@ def _cheap(f: Function, a: Analyses) -> bool:
         d = i.dsts[0]
         return type(d) is Reg and d.num != ZERO and first(d) in bit and _is_cheap(i)
 
-    made = made_once(f, CHEAP, fits)
-    uses = readers(f, made)
+    made = single_definitions(f, CHEAP, fits)
+    uses = use_places(f, made)
     cfg, idom = a.cfg, a.idom
     inside: list[set[int]] = [set() for _ in f.blocks]
     for n, loop in enumerate(loops(cfg, idom)):

@@ -120,12 +120,12 @@ class _Datapath:
                     if source.num != ZERO:
                         wanted.setdefault((source.num, source.sub), []).append((pos, i))
         depth = loop_depths(self.a.cfg)
-        together = self._together()
+        convergent = self._convergent_blocks()
         room = _MOST
         behind: dict[int, list[Inst]] = {}
         for word, readers in wanted.items():
             made = self.made.get(word)
-            if made is None or not room or not f.vregs[word[0]].uniform or made[0] not in together:
+            if made is None or not room or not f.vregs[word[0]].uniform or made[0] not in convergent:
                 continue
             home, maker = made
             blocks = {pos for pos, _ in readers}
@@ -147,7 +147,7 @@ class _Datapath:
                 b.insts = out
             self.count()
 
-    def _together(self) -> set[int]:
+    def _convergent_blocks(self) -> set[int]:
         """Blocks that the whole warp executes together."""
         f, cfg = self.f, self.a.cfg
         join = post_dominators(cfg)

@@ -18,7 +18,7 @@ from ir_format.flow import build_cfg, loop_depths, post_dominators, read_regs
 from ir_format.model import PT, ZERO, Const, Function, Inst, Name, Operand, Reg, Unit, VReg
 from ir_format.target import target as find_target
 from stages.analysis.divergence import may_diverge, sides
-from stages.optimize.late.places import Place, insert, made_once, readers
+from stages.optimize.late.def_use import Place, insert, single_definitions, use_places
 from stages.optimize.scalar.fold import TURNED
 from stages.plumbing.runner import Context
 
@@ -94,7 +94,7 @@ class _Sharer:
         words = self.words
         if not words:
             return False
-        uses = readers(self.f, words)
+        uses = use_places(self.f, words)
         depth = loop_depths(build_cfg(self.f))
         long_lived = 0
         heard = self.ctx.remarks is not None
@@ -147,7 +147,7 @@ class _Sharer:
 
         found = {
             num: (*place, inst)
-            for num, (place, inst) in made_once(self.f, ("LDC", "S2R"), fits).items()
+            for num, (place, inst) in single_definitions(self.f, ("LDC", "S2R"), fits).items()
             if self.f.vregs[num].width <= 2
         }
         return dict(sorted(found.items(), key=lambda x: (x[1][2].op != "S2R", x[1][:2])))

@@ -20,7 +20,7 @@ from ir_format.model import NOT_PT, PT, RZ, ZERO, Const, Function, Imm, Inst, Op
 from ir_format.record import NamedTuple
 from ir_format.rename import duplicate, fresh_names, rename, renumber_reads
 from stages.optimize.analyses import FLOW, Analyses
-from stages.optimize.late.places import Place, insert
+from stages.optimize.late.def_use import Place, insert
 from stages.optimize.loops.natural import find_loops, has_loops
 from stages.optimize.scalar.dce import remove_dead_code
 from stages.optimize.scalar.fold import plain_iadd3, split_terms, value_of
@@ -182,9 +182,9 @@ class _Sharer:
         x, scale, base = product.srcs[0], self.constant(product.srcs[1]), product.srcs[2]
         if (
             type(x) is not Reg
-            or not self._steady(x)
+            or not self._is_value(x)
             or scale is None
-            or not (self._steady(base, ("R", "UR")) or (type(base) is Const and base.ireg is None and not base.flags))
+            or not (self._is_value(base, ("R", "UR")) or (type(base) is Const and base.ireg is None and not base.flags))
         ):
             return None
         own = {id(i) for i in (*steps, *sums)}
@@ -207,7 +207,7 @@ class _Sharer:
     def _at(self, place: Place) -> Inst:
         return self.f.blocks[place[0]].insts[place[1]]
 
-    def _steady(self, o: Operand, files: tuple[str, ...] = ("R",)) -> bool:
+    def _is_value(self, o: Operand, files: tuple[str, ...] = ("R",)) -> bool:
         """Whether an operand is a value of one of the register files."""
         return (
             type(o) is Reg
@@ -260,7 +260,7 @@ class _Sharer:
             ):
                 return ()
             y, size = i.srcs[0], self.constant(i.srcs[1])
-            if size is None or type(y) is not Reg or not self._steady(y):
+            if size is None or type(y) is not Reg or not self._is_value(y):
                 return ()
             at = self.place[id(self.values.part_of(y.num, y.sub))]
             if not (at[1] < home[1] if at[0] == home[0] else self.values.dominates(at[0], home[0])):
@@ -345,7 +345,7 @@ class _Sharer:
             if (
                 made.op != "IMAD"
                 or made.mods
-                or not self._steady(made.dsts[0])
+                or not self._is_value(made.dsts[0])
                 or made.srcs[2] != RZ
                 or made.srcs[3:] not in ((), (NOT_PT,))
                 or self.f.vregs[num].width != 1
@@ -354,9 +354,9 @@ class _Sharer:
             for row, pitch in (made.srcs[:2], made.srcs[1::-1]):
                 if (
                     type(row) is Reg
-                    and self._steady(row)
+                    and self._is_value(row)
                     and row.width == 1
-                    and (self._steady(pitch) or (type(pitch) is Const and pitch.ireg is None and not pitch.flags))
+                    and (self._is_value(pitch) or (type(pitch) is Const and pitch.ireg is None and not pitch.flags))
                 ):
                     source, k = self._offset(row)
                     groups.setdefault((source, pitch, pos), []).append((at, k, made))
@@ -386,7 +386,7 @@ class _Sharer:
             return row, 0
         if made.op == "IADD3" and plain_iadd3(made):
             regs, consts = split_terms(made.srcs[:3])
-            if len(regs) == 1 and self._steady(regs[0]):
+            if len(regs) == 1 and self._is_value(regs[0]):
                 return regs[0], sum(consts)  # type: ignore[return-value]
         if (
             made.op == "LOP3"
@@ -396,7 +396,7 @@ class _Sharer:
             and made.srcs[3:] == (imm(0xFC), NOT_PT)
         ):
             of, k = made.srcs[0], value_of(made.srcs[1])
-            if type(of) is Reg and k is not None and self._steady(of) and not k & ~known_bits(self, of)[0]:
+            if type(of) is Reg and k is not None and self._is_value(of) and not k & ~known_bits(self, of)[0]:
                 return of, k
         return row, 0
 

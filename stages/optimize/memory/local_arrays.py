@@ -108,7 +108,7 @@ class _Frame:
                                 changed = True
                     elif i.op in _LOCAL:
                         return False
-        return all(self._settled(i) for pos in rpo for i in blocks[pos].insts)
+        return all(self._is_consistent(i) for pos in rpo for i in blocks[pos].insts)
 
     def _reads(self, i: Inst) -> bool:
         offsets = self.offsets
@@ -137,7 +137,7 @@ class _Frame:
         at = [n for n, s in enumerate(i.srcs) if type(s) is Reg and (s.num, s.sub) in self.offsets]
         if any(s.flags or s.mod or s.width != 1 for n in at if type(s := i.srcs[n]) is Reg):
             return None
-        if i.op == "PHI":  # around a loop a source may not be known yet: see _settled
+        if i.op == "PHI":  # around a loop a source may not be known yet: see _is_consistent
             return [((d.num, d.sub), self._common([i.srcs[n] for n in at]))]
         if i.op == "SEL" and at == [0, 1]:
             return [((d.num, d.sub), self._common([i.srcs[n] for n in at]))]
@@ -170,7 +170,7 @@ class _Frame:
                 return _UNKNOWN
         return total if total < 1 << 31 else _UNKNOWN
 
-    def _settled(self, i: Inst) -> bool:
+    def _is_consistent(self, i: Inst) -> bool:
         """Whether a PHI of addresses has only such, and nothing else writes what an address is in."""
         made = any((r.num, c) in self.offsets for r in written_regs(i) for c in range(r.sub, r.sub + r.width))
         if not made or (i.attrs and "frame" in i.attrs):

@@ -56,7 +56,7 @@ PTXAS: Final = (
 )
 
 
-#: What ptxas makes of forms that the manual does not have (`stages.interpret.outside`): (pattern, result).
+#: What ptxas makes of forms that the manual does not have (`stages.interpret.undocumented`): (pattern, result).
 OUTSIDE: Final = (
     (r"(?:ld|st)\.\S*v8\.[bus](?:8|16) ", "ld, st of eight bytes or halves: moves the first element alone"),
     (r"(?:red|st)\.async\.mmio\.release\.gpu\.", "st.async, red.async with .mmio.release.gpu: no code"),

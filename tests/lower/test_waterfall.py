@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.api import compile_ptx
 from stages.interpret.launch import Module
-from stages.lower.alike import definitions
+from stages.lower.waterfall import definitions
 from stages.simulate import Device
 from tests import oracle
 from tests.lower.helpers import insts, lower_text

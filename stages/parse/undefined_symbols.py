@@ -10,7 +10,7 @@ from stages.parse.symbols import FuncSym
 from stages.parse.units import mentioned
 
 
-def check_whole(
+def check_definitions(
     module: PtxModule, functions: dict[str, FuncSym], file: str, separate: bool, explain: bool
 ) -> list[Diagnostic]:
     """Diagnostics about what no source defines, up to the first fatal one. An object (`separate`) may leave open what

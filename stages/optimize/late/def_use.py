@@ -10,7 +10,7 @@ from ir_format.model import ZERO, Function, Inst, Reg
 Place = tuple[int, int]  # block position, index
 
 
-def made_once(f: Function, ops: Container[str], fits: Callable[[Inst], bool]) -> dict[int, tuple[Place, Inst]]:
+def single_definitions(f: Function, ops: Container[str], fits: Callable[[Inst], bool]) -> dict[int, tuple[Place, Inst]]:
     """Register -> the one instruction that writes it, where that is one of ``ops`` that ``fits``, has no guard and
     makes all of the register as its first result; none of fixed place."""
     found: dict[int, tuple[Place, Inst]] = {}
@@ -36,7 +36,7 @@ def made_once(f: Function, ops: Container[str], fits: Callable[[Inst], bool]) ->
     return {num: made for num, made in found.items() if writers[num] == 1}
 
 
-def readers(f: Function, wanted: Collection[int]) -> dict[int, list[Place]]:
+def use_places(f: Function, wanted: Collection[int]) -> dict[int, list[Place]]:
     """Register among ``wanted`` -> the places that read it, in order."""
     found: dict[int, list[Place]] = {}
     for pos, block in enumerate(f.blocks):

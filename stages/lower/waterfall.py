@@ -1,5 +1,6 @@
 """Operands that an instruction takes in uniform registers, which are one for a warp, where PTX has a value for each
-thread: which PTX registers hold the same value in all threads, and the loop over the values of the others.
+thread: which PTX registers hold the same value in all threads, and the waterfall
+loop over the values of the others.
 
 ptxas loops too (measured on sm_80, 90, 100: `mbarrier.init` and `cp.async.mbarrier.arrive` at addresses that differ,
 textures and surfaces whose handles do).
@@ -52,7 +53,7 @@ def definitions(body: Iterable[object]) -> dict[int, PtxInst | None]:
     return found
 
 
-def alike(b: Builder, x: ptx.Operand, depth: int = 24) -> bool:
+def warp_uniform(b: Builder, x: ptx.Operand, depth: int = 24) -> bool:
     """Whether an operand is seen to have one value in all threads of a warp: a constant, an address, a parameter of the
     kernel, or what is computed from such alone, in one place."""
     t = type(x)
@@ -61,7 +62,7 @@ def alike(b: Builder, x: ptx.Operand, depth: int = 24) -> bool:
     if t is ptx.SReg:
         return x.name.lstrip("%").partition(".")[0] in _OF_WARP  # type: ignore[union-attr]
     if t is ptx.Addr:
-        return alike(b, x.base, depth)  # type: ignore[union-attr]
+        return warp_uniform(b, x.base, depth)  # type: ignore[union-attr]
     if t is not ptx.Reg or not depth:
         return False
     if b.definitions is None:
@@ -70,13 +71,15 @@ def alike(b: Builder, x: ptx.Operand, depth: int = 24) -> bool:
     if inst is None:
         return False
     if inst.op == "ld":
-        return b.pf.entry and any(m in ("param", "param::entry") for m in inst.mods) and alike(b, inst.operands[1])
+        return (
+            b.pf.entry and any(m in ("param", "param::entry") for m in inst.mods) and warp_uniform(b, inst.operands[1])
+        )
     if inst.op not in _OF_SOURCES or inst.has("cc"):
         return False
-    return all(alike(b, s, depth - 1) for s in inst.operands[1:])
+    return all(warp_uniform(b, s, depth - 1) for s in inst.operands[1:])
 
 
-def rounds(b: Builder, words: list[Reg], make: Callable[[Reg, Reg], None]) -> None:
+def waterfall(b: Builder, words: list[Reg], make: Callable[[Reg, Reg], None]) -> None:
     """A loop in which the threads whose words are the same take their turn together: ``make`` gets the words in uniform
     registers and the predicate of these threads."""
     with b.region():
