@@ -8,6 +8,7 @@ from ir_format.flow import Cfg, DominatorTree, Liveness, build_cfg, dominators, 
 from ir_format.hazards import hazards
 from ir_format.model import Function, Unit
 from stages.analysis.register_limits import register_limit
+from stages.optimize.late.def_use import Place, all_uses
 from stages.optimize.late.pressure import SHORT, shortages
 from stages.optimize.ssa.construct import enter, written_again
 from stages.optimize.ssa.destruct import leave
@@ -24,7 +25,21 @@ ALL: Final = FLOW | {"live", "short", "values"}
 class Analyses:
     """The analyses of one function. ``webs``: what SSA form knows, None outside of it."""
 
-    __slots__ = ("_cfg", "_idom", "_live", "_short", "_tree", "_values", "_writes", "ctx", "f", "swept", "unit", "webs")
+    __slots__ = (
+        "_cfg",
+        "_idom",
+        "_live",
+        "_reads",
+        "_short",
+        "_tree",
+        "_values",
+        "_writes",
+        "ctx",
+        "f",
+        "swept",
+        "unit",
+        "webs",
+    )
 
     def __init__(self, f: Function, unit: Unit, ctx: Context) -> None:
         self.f = f
@@ -39,6 +54,7 @@ class Analyses:
         self._live: Liveness | None = None
         self._short: dict[int, int] | None = None
         self._values: Values | None = None
+        self._reads: dict[int, list[Place]] | None = None
 
     @property
     def register_limit(self) -> int:
@@ -102,6 +118,13 @@ class Analyses:
         return self._values
 
     @property
+    def reads(self) -> dict[int, list[Place]]:
+        """Register -> the places that read it, in order."""
+        if self._reads is None:
+            self._reads = all_uses(self.f)
+        return self._reads
+
+    @property
     def known_values(self) -> Values | None:
         """:attr:`values` where they are known: to be kept up to date by a pass that does not ask for them."""
         return self._values
@@ -122,6 +145,8 @@ class Analyses:
             self._short = None
         if "values" not in kept:
             self._values = None
+        if "reads" not in kept:
+            self._reads = None
 
     def bring_into(self, ssa: bool | None) -> None:
         """Bring the function into the form that a pass wants; None: either will do."""

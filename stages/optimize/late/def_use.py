@@ -36,6 +36,23 @@ def single_definitions(f: Function, ops: Container[str], fits: Callable[[Inst], 
     return {num: made for num, made in found.items() if writers[num] == 1}
 
 
+def all_uses(f: Function) -> dict[int, list[Place]]:
+    """Register -> the places that read it, in order."""
+    found: dict[int, list[Place]] = {}
+    for pos, block in enumerate(f.blocks):
+        for n, inst in enumerate(block.insts):
+            regs = read_regs(inst)
+            if regs:
+                place = (pos, n)
+                for r in regs:
+                    places = found.get(r.num)
+                    if places is None:
+                        found[r.num] = [place]
+                    elif places[-1] is not place:
+                        places.append(place)
+    return found
+
+
 def use_places(f: Function, wanted: Collection[int]) -> dict[int, list[Place]]:
     """Register among ``wanted`` -> the places that read it, in order."""
     found: dict[int, list[Place]] = {}

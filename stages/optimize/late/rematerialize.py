@@ -23,7 +23,7 @@ from ir_format.model import NOT_PT, PT, Const, Function, Inst, Reg
 from ir_format.record import NamedTuple
 from ir_format.rename import fresh_names, rename, renumber_reads
 from stages.optimize.analyses import Analyses
-from stages.optimize.late.def_use import Place, insert, use_places
+from stages.optimize.late.def_use import Place, insert
 from stages.optimize.late.pressure import CHEAP
 from stages.optimize.late.uniform_promotion import paths_reconverge
 from stages.optimize.scalar.dce import remove_unread
@@ -57,7 +57,7 @@ def rematerialize(f: Function, a: Analyses) -> bool:
 
     ctx, live, values, need = a.ctx, a.live, a.values, a.short
     through = _through(f, live, values, need)
-    uses = use_places(f, through)
+    uses = {v: a.reads[v] for v in through if v in a.reads}
     finder = _Finder(f, live, values, uses, together)
     recipes = finder.recipes(sorted(through))
     depth = loop_depths(values.cfg)

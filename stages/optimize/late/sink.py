@@ -29,7 +29,7 @@ from ir_format.isa import facts
 from ir_format.model import ZERO, Const, Function, Inst, Reg
 from ir_format.rename import duplicate
 from stages.optimize.analyses import FLOW, Analyses
-from stages.optimize.late.def_use import Place, insert, single_definitions, use_places
+from stages.optimize.late.def_use import Place, insert, single_definitions
 from stages.optimize.late.pressure import CHEAP
 from stages.optimize.values import computes, is_pure
 
@@ -49,10 +49,11 @@ def sink_values(f: Function, a: Analyses) -> bool:
     """The pass."""
     if len(f.blocks) < 2:
         return False
-    changed = _loads(f, a)
-    changed |= _uniform_loads(f, a)
-    if changed:
-        a.keep(FLOW)
+    changed = False
+    for step in (_loads, _uniform_loads):
+        if step(f, a):
+            changed = True
+            a.keep(FLOW)
     if sum(v.width for v in f.vregs if v.file == "R") > a.room:
         changed |= _cheap(f, a)
     return changed
@@ -63,7 +64,7 @@ def _loads(f: Function, a: Analyses) -> bool:
     loads = single_definitions(f, ("LDC", "S2R"), _plain)
     if not loads:
         return False
-    uses = use_places(f, loads)
+    uses = a.reads
     starts = [0]
     for block in f.blocks:
         starts.append(starts[-1] + len(block.insts))
@@ -103,7 +104,7 @@ def _uniform_loads(f: Function, a: Analyses) -> bool:
     loads = single_definitions(f, _UNIFORM, _plain)
     if not loads or any(i.op in _CALLS for b in f.blocks for i in b.insts):
         return False
-    uses = use_places(f, loads)
+    uses = a.reads
     together: list[int] = [a.cfg.rpo[0]]
     while True:
         last = f.blocks[together[-1]].insts[-1:]
@@ -220,7 +221,7 @@ def _cheap(f: Function, a: Analyses) -> bool:
         return type(d) is Reg and d.num != ZERO and first(d) in bit and _is_cheap(i)
 
     made = single_definitions(f, CHEAP, fits)
-    uses = use_places(f, made)
+    uses = a.reads
     cfg, idom = a.cfg, a.idom
     inside: list[set[int]] = [set() for _ in f.blocks]
     for n, loop in enumerate(loops(cfg, idom)):

@@ -117,7 +117,8 @@ class _Propagation:
 
     def _rewrite(self, i: Inst) -> None:
         """Let an instruction read what was copied. What it also writes stays in place."""
-        written = [r.num for r in written_regs(i)]
+        d = i.dsts[0] if len(i.dsts) == 1 and not i.defs else None
+        written = [d.num] if type(d) is Reg else [] if d is not None else [r.num for r in written_regs(i)]
         now = self.now
         out: list[Operand] | None = None
         for n, o in enumerate(i.srcs):

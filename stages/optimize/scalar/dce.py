@@ -56,36 +56,38 @@ def remove_dead_code(f: Function, a: Analyses) -> None:
     base = cells.base
     assert base is not None
     insts = [i for b in f.blocks for i in b.insts]
-    ends = {n: i for n, i in enumerate(insts) if ends_group(i) and not is_empty(i)}
+    ends = {n: i for n, i in enumerate(insts) if i.op in _PRODUCTS and ends_group(i) and not is_empty(i)}
     alive, readers = _mark(insts, base, cells.count, ends)
-    if 0 in alive:
-        dead = 0
-        at = 0
-        for b in f.blocks:
-            kept: list[Inst] = []
-            for i in b.insts:
-                if alive[at] or not ctx.allow():
-                    kept.append(i)
-                else:
-                    if at in ends and not end_at_last(kept):  # waits count groups, empty ones too
-                        kept.append(empty_product(i.line))
-                    dead += 1
-                    if values is not None:
-                        values.remove(i)
-                at += 1
-            b.insts = kept
-        ctx.count("dead instructions", dead)
-    # An unused predicate output of a live instruction becomes PT, so that it needs no register.
+    dead = at = 0
+    some = 0 in alive
     for b in f.blocks:
+        kept: list[Inst] = []
         for i in b.insts:
-            if i.op not in _PRED_OUT:
-                continue
-            for n, d in enumerate(i.dsts):
-                if type(d) is Reg and d.num != ZERO and d.file in ("P", "UP") and not readers[base[d.num] + d.sub]:
-                    i.dsts = (*i.dsts[:n], d._replace(num=ZERO, sub=0), *i.dsts[n + 1 :])
-                    if values is not None:
-                        values.defs[values.base[d.num] + d.sub] = None
-                        values.rewritten.add(id(i))
+            if not alive[at] and ctx.allow():
+                if at in ends and not end_at_last(kept):  # waits count groups, empty ones too
+                    kept.append(empty_product(i.line))
+                dead += 1
+                if values is not None:
+                    values.remove(i)
+            else:
+                kept.append(i)
+                if i.op in _PRED_OUT:
+                    _drop_predicates(i, base, readers, values)
+            at += 1
+        if some:
+            b.insts = kept
+    if dead:
+        ctx.count("dead instructions", dead)
+
+
+def _drop_predicates(i: Inst, base: list[int], readers: bytearray, values: Values | None) -> None:
+    """An unused predicate output of a live instruction becomes PT, so that it needs no register."""
+    for n, d in enumerate(i.dsts):
+        if type(d) is Reg and d.num != ZERO and d.file in ("P", "UP") and not readers[base[d.num] + d.sub]:
+            i.dsts = (*i.dsts[:n], d._replace(num=ZERO, sub=0), *i.dsts[n + 1 :])
+            if values is not None:
+                values.defs[values.base[d.num] + d.sub] = None
+                values.rewritten.add(id(i))
 
 
 def _mark(insts: list[Inst], base: list[int], cells: int, ends: Container[int]) -> tuple[bytearray, bytearray]:
