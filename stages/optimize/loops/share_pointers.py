@@ -81,11 +81,13 @@ class _Sharer:
         self.f = f
         self.ctx = a.ctx
         self.values = v = a.values
-        self.writers: dict[int, list[tuple[Place, Inst]]] = {}
+        self.writers: dict[int, list[tuple[Place, Inst]]] = {}  # of pairs
+        pairs = {n for n, r in enumerate(f.vregs) if r.width == 2 and r.file == "R"}
         for pos in v.cfg.rpo:
             for n, inst in enumerate(f.blocks[pos].insts):
-                for r in written_regs(inst):
-                    self.writers.setdefault(r.num, []).append(((pos, n), inst))
+                for r in inst.dsts if not inst.defs else written_regs(inst):
+                    if type(r) is Reg and r.num in pairs:
+                        self.writers.setdefault(r.num, []).append(((pos, n), inst))
         self._readers: dict[int, list[Place]] | None = None
         self._place: dict[int, Place] | None = None
         self.bits: dict[Lane, tuple[int, int]] = {}
@@ -108,7 +110,8 @@ class _Sharer:
     def place(self) -> dict[int, Place]:
         """Identity of an instruction with a result -> its place."""
         if self._place is None:
-            self._place = {id(inst): at for made in self.writers.values() for at, inst in made}
+            blocks = self.f.blocks
+            self._place = {id(i): (p, n) for p in self.values.cfg.rpo for n, i in enumerate(blocks[p].insts) if i.dsts}
         return self._place
 
     def run(self, short: set[int]) -> bool:
@@ -119,7 +122,7 @@ class _Sharer:
                 continue
             groups: dict[object, list[_Row]] = {}
             for num, made in self.writers.items():
-                if len(made) > 1 and num not in taken and self.f.vregs[num].width == 2:
+                if len(made) > 1 and num not in taken:
                     row = self._row(num, loop)
                     if row is not None:
                         groups.setdefault(self._key(row), []).append(row)
@@ -340,15 +343,20 @@ class _Sharer:
     def _from_first(self) -> None:
         """Words `(row + k) * pitch` in one block become `first + pitch * (k - k0)`."""
         groups: dict[tuple[Reg, Operand, int], list[tuple[int, int, Inst]]] = {}
-        for num, writers in self.writers.items():
-            (pos, at), made = writers[0]
+        imads = [
+            (pos, at, i)
+            for pos in self.values.cfg.rpo
+            for at, i in enumerate(self.f.blocks[pos].insts)
+            if i.op == "IMAD" and not i.mods
+        ]
+        for pos, at, made in imads:
+            d = made.dsts[0]
             if (
-                made.op != "IMAD"
-                or made.mods
-                or not self._is_value(made.dsts[0])
+                type(d) is not Reg
+                or not self._is_value(d)
                 or made.srcs[2] != RZ
                 or made.srcs[3:] not in ((), (NOT_PT,))
-                or self.f.vregs[num].width != 1
+                or self.f.vregs[d.num].width != 1
             ):
                 continue
             for row, pitch in (made.srcs[:2], made.srcs[1::-1]):
