@@ -24,6 +24,7 @@ from ir_format.flow import (
 from ir_format.isa import facts
 from ir_format.isa.sregs import INVARIANT
 from ir_format.model import ZERO, Function, Imm, Inst, Operand, Reg
+from stages.optimize.evaluate.operands import value_of
 from stages.optimize.ssa.webs import Webs, has_ties
 
 Cell = tuple[int, int]  # (virtual register, component)
@@ -172,6 +173,16 @@ class Values:
         if r.num == ZERO or not self.value[r.num]:
             return None
         return self.defs[self.base[r.num] + r.sub]
+
+    def constant(self, r: Reg, lane: int = 0) -> int | None:
+        """The number in a word of a value that one move of a number makes; None for any other."""
+        if r.num == ZERO:
+            return 0
+        made = self.defs[self.base[r.num] + r.sub + lane] if self.value[r.num] else None
+        source = copied(made) if made is not None else None
+        if source is None or made is None or type(made.dsts[0]) is not Reg or made.dsts[0].width != 1:
+            return None
+        return value_of(source)
 
     def use_count(self, r: Reg) -> int:
         """How many operands read the register (the most of its components)."""

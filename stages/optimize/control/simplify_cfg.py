@@ -11,10 +11,11 @@ from typing import Final
 
 from ir_format.flow import Cfg, build_cfg, falls_through, is_guarded, is_terminator
 from ir_format.isa import facts
-from ir_format.model import INV, PT, ZERO, Block, Function, Imm, Inst, Label, Operand, Reg, label
+from ir_format.model import INV, PT, ZERO, Block, Function, Inst, Label, Operand, Reg, label
 from stages.optimize.analyses import Analyses
+from stages.optimize.evaluate.operands import value_of
 from stages.optimize.scalar.fold import inverted
-from stages.optimize.values import PURE, copied
+from stages.optimize.values import PURE
 from stages.plumbing.runner import Context
 
 _PARTING: Final = facts.having("diverging")
@@ -287,11 +288,8 @@ def _warpsync(f: Function, a: Analyses) -> None:
         rest = lasting(i)
         if not rest:
             return i.mods == ("ALL",)
-        mask: Operand | None = rest[0]
-        if type(mask) is Reg:
-            made = values.def_of(mask)
-            mask = copied(made) if made is not None and mask.width == 1 and not mask.flags else None
-        return type(mask) is Imm and not mask.sym and mask.value & _ALL == _ALL
+        mask = rest[0]
+        return (values.constant(mask) if type(mask) is Reg and not mask.flags else value_of(mask)) == _ALL
 
     def parts(i: Inst) -> bool:
         if i.op in _PARTING:

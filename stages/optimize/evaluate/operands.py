@@ -16,6 +16,15 @@ Known: TypeAlias = Callable[[Reg, int], int | None]
 Answer: TypeAlias = tuple[int | None, tuple[bool, ...]]
 
 
+def value_of(o: Operand) -> int | None:
+    """The 32-bit value of an integer operand that is known, sign applied; None else."""
+    if type(o) is Reg and o.num == ZERO and o.file == "R" and not o.flags:
+        return 0
+    if type(o) is Imm and not o.sym and not o.fmt and not o.flags and not o.mod:
+        return o.value & WORD
+    return None
+
+
 class Unknown(Exception):
     """The result depends on what is not known, or the hardware's bits are not known for sure."""
 

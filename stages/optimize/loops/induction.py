@@ -13,7 +13,8 @@ from ir_format.flow import Cfg, is_guarded, written_regs
 from ir_format.model import INV, NOT_PT, PT, RZ, ZERO, Block, Const, Function, Imm, Inst, Operand, Reg
 from ir_format.record import NamedTuple
 from stages.optimize.control.simplify_cfg import plain_jump
-from stages.optimize.scalar.fold import OPPOSITE, TURNED, plain_iadd3, split_terms, value_of
+from stages.optimize.evaluate.operands import value_of
+from stages.optimize.scalar.fold import OPPOSITE, TURNED, plain_iadd3, split_terms
 from stages.optimize.ssa.webs import Webs
 from stages.optimize.values import copied
 

@@ -20,12 +20,13 @@ from ir_format.model import NOT_PT, PT, RZ, ZERO, Const, Function, Imm, Inst, Op
 from ir_format.record import NamedTuple
 from ir_format.rename import duplicate, fresh_names, rename, renumber_reads
 from stages.optimize.analyses import FLOW, Analyses
+from stages.optimize.evaluate.operands import value_of
 from stages.optimize.late.def_use import Place, insert
 from stages.optimize.loops.natural import find_loops, has_loops
 from stages.optimize.scalar.dce import remove_dead_code
-from stages.optimize.scalar.fold import plain_iadd3, split_terms, value_of
+from stages.optimize.scalar.fold import plain_iadd3, split_terms
 from stages.optimize.scalar.known_bits import known_bits
-from stages.optimize.values import Lane, copied
+from stages.optimize.values import Lane
 
 _LEAST: Final = 3  # pointers that share one: fewer would only move registers about
 _GAP: Final = 24  # instructions between two uses that share one sum
@@ -223,11 +224,7 @@ class _Sharer:
 
     def constant(self, o: Operand) -> int | None:
         """The constant that an operand is (:class:`stages.optimize.scalar.known_bits.Facts`)."""
-        if type(o) is Reg and o.num != ZERO:
-            made = self.values.def_of(o)
-            source = copied(made) if made is not None else None
-            return value_of(source) if source is not None else None
-        return value_of(o)
+        return self.values.constant(o) if type(o) is Reg and o.num != ZERO else value_of(o)
 
     def _key(self, row: _Row) -> object:
         """What the pointers of a group have in common."""

@@ -45,12 +45,13 @@ from ir_format.model import (
 from ir_format.rename import duplicate
 from stages.optimize.analyses import FLOW, NOTHING, Analyses
 from stages.optimize.control.simplify_cfg import merge_blocks
+from stages.optimize.evaluate.operands import value_of
 from stages.optimize.loops.induction import Count, count_of, fold_steps, rounds, signed_word, start_of
 from stages.optimize.loops.licm import hoist_invariants
 from stages.optimize.loops.natural import find_loops, has_loops
 from stages.optimize.memory.redundancy import remove_redundant_loads
 from stages.optimize.scalar.dce import remove_dead_code
-from stages.optimize.scalar.fold import TURNED, inverted, value_of
+from stages.optimize.scalar.fold import TURNED, inverted
 from stages.plumbing.runner import Context
 
 #: (instructions of the body except the counter and the test, most iterations that are unrolled completely): measured on

@@ -25,7 +25,8 @@ from ir_format.isa import facts
 from ir_format.model import INV, NOT_PT, PT, RZ, URZ, ZERO, Function, Imm, Inst, Label, Mem, Name, Operand, Reg
 from stages.analysis.dependences import WALLS
 from stages.optimize.analyses import Analyses
-from stages.optimize.scalar.fold import inverted, value_of
+from stages.optimize.evaluate.operands import value_of
+from stages.optimize.scalar.fold import inverted
 from stages.optimize.values import Cell
 from stages.plumbing.runner import Context
 

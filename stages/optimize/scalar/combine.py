@@ -20,10 +20,9 @@ from ir_format.diag import CompileError
 from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.model import INV, NOT_PT, PT, RZ, ZERO, Const, Function, Imm, Inst, Mem, Operand, Reg, VReg
 from ir_format.target import target as find_target
-from stages.optimize.evaluate.operands import Answer
+from stages.optimize.evaluate.operands import Answer, value_of
 from stages.optimize.evaluate.table import evaluate
 from stages.optimize.scalar.copies import Copies
-from stages.optimize.scalar.fold import value_of
 from stages.optimize.scalar.predicates import turn_test
 from stages.optimize.values import FREE, OPAQUE, Lane, Values, is_pure
 from stages.plumbing.runner import Context

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ir_format.model import NOT_PT, PT, RZ, Const, Imm, Inst, Operand, Reg
-from stages.optimize.scalar.fold import WORD, copy_of, is_pt, plus_constant
+from stages.optimize.evaluate.operands import WORD
+from stages.optimize.scalar.fold import copy_of, is_pt, plus_constant
 
 if TYPE_CHECKING:
     from stages.optimize.scalar.combine import Combiner

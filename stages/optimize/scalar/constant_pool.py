@@ -15,8 +15,7 @@ from ir_format.diag import CompileError
 from ir_format.features import has
 from ir_format.isa import facts
 from ir_format.model import ZERO, Const, Function, Inst, Operand, Reg, Unit
-from stages.optimize.scalar.fold import value_of
-from stages.optimize.values import Values, copied
+from stages.optimize.values import Values
 from stages.plumbing.runner import Context
 
 if TYPE_CHECKING:
@@ -68,9 +67,10 @@ def _function(f: Function, pool: Pool, target: Target, ctx: Context) -> None:
         for n, o in enumerate(i.srcs):
             if type(o) is not Reg or o.file != "R" or o.width != 2 or o.num == ZERO:
                 continue
-            value = _constant(values, o)
-            if value is None or not value & 0xFFFFFFFF:
+            low, high = values.constant(o), values.constant(o, 1)
+            if not low or high is None:
                 continue
+            value = low | high << 32
             at = pool.find(value)
             srcs = _legal(target, i, n, Const("C", 2, at, 2, None, o.flags))
             if srcs is not None and at < _MAX and ctx.allow():
@@ -78,21 +78,6 @@ def _function(f: Function, pool: Pool, target: Target, ctx: Context) -> None:
                 i.srcs = srcs
                 ctx.count("pooled constants")
                 break  # an instruction reads one constant
-
-
-def _constant(values: Values, o: Reg) -> int | None:
-    """The 64-bit value of a register pair both words of which are known."""
-    out = 0
-    for c in range(2):
-        made = values.def_of(o._replace(sub=o.sub + c, width=1))
-        if made is None or type(made.dsts[0]) is not Reg or made.dsts[0].width != 1:
-            return None
-        source = copied(made)
-        word = None if source is None else value_of(source)
-        if word is None:
-            return None
-        out |= word << (32 * c)
-    return out
 
 
 def _legal(target: Target, i: Inst, n: int, o: Const) -> tuple[Operand, ...] | None:

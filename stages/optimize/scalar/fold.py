@@ -8,25 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from ir_format.flow import is_guarded
 from ir_format.model import INV, NEG, NOT_PT, PT, RZ, ZERO, Const, Imm, Inst, Operand, Reg
-from stages.optimize.evaluate.operands import is_predicate
+from stages.optimize.evaluate.operands import WORD, is_predicate, value_of
 from stages.optimize.evaluate.table import evaluate, results
 
 if TYPE_CHECKING:
     from stages.optimize.scalar.combine import Combiner
 
-WORD = 0xFFFFFFFF
 #: A comparison with its operands exchanged, and its opposite (of integers: a NaN has other rules).
 TURNED: Final = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
 OPPOSITE: Final = {"LT": "GE", "GE": "LT", "LE": "GT", "GT": "LE", "EQ": "NE", "NE": "EQ"}
-
-
-def value_of(o: Operand) -> int | None:
-    """The 32-bit value of an integer operand that is known, sign applied; None else."""
-    if type(o) is Reg and o.num == ZERO and o.file == "R" and not o.flags:
-        return 0
-    if type(o) is Imm and not o.sym and not o.fmt and not o.flags and not o.mod:
-        return o.value & WORD
-    return None
 
 
 def flags_of(o: Operand) -> int:

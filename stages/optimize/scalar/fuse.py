@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from ir_format.features import has
 from ir_format.isa import facts
 from ir_format.model import ABS, NEG, PT, RZ, RZ2, ZERO, Const, Imm, Inst, Mem, Operand, Reg
-from stages.optimize.scalar.fold import WORD, negated, plain_iadd3, plain_imad, plus_constant, split_terms, value_of
+from stages.optimize.evaluate.operands import WORD, value_of
+from stages.optimize.scalar.fold import negated, plain_iadd3, plain_imad, plus_constant, split_terms
 from stages.optimize.scalar.wide_sums import split_sum
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ir_format.model import NOT_PT, PT, RZ, ZERO, Inst, Operand, Reg
-from stages.optimize.scalar.fold import inverted, plain_iadd3, value_of
+from stages.optimize.evaluate.operands import value_of
+from stages.optimize.scalar.fold import inverted, plain_iadd3
 
 if TYPE_CHECKING:
     from stages.optimize.scalar.combine import Combiner

@@ -13,7 +13,8 @@ from ir_format.features import has
 from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.model import INV, NEG, NOT_PT, PT, RZ, RZ2, ZERO, Const, Imm, Inst, Operand, Reg, VReg
 from ir_format.record import NamedTuple
-from stages.optimize.scalar.fold import flags_of, is_bare, value_of
+from stages.optimize.evaluate.operands import value_of
+from stages.optimize.scalar.fold import flags_of, is_bare
 
 if TYPE_CHECKING:
     from stages.optimize.scalar.combine import Combiner
