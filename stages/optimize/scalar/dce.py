@@ -56,7 +56,7 @@ def remove_dead_code(f: Function, a: Analyses) -> None:
     base = cells.base
     assert base is not None
     insts = [i for b in f.blocks for i in b.insts]
-    ends = {n: i for n, i in enumerate(insts) if i.op in _PRODUCTS and ends_group(i) and not is_empty(i)}
+    ends = {n: i for n, i in enumerate(insts) if i.op in PRODUCTS and ends_group(i) and not is_empty(i)}
     alive, readers = _mark(insts, base, cells.count, ends)
     dead = at = 0
     some = 0 in alive
