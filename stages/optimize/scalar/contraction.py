@@ -57,12 +57,14 @@ class _Contraction:
 
     def run(self) -> None:
         for pos, b in enumerate(self.f.blocks):
-            products = self._products(b)
-            if products:
-                self._join(b, pos, products)
-            for i in b.insts:
-                if i.attrs and MARK in i.attrs:
-                    i.attrs = {k: v for k, v in i.attrs.items() if k != MARK} or None
+            marked = [i for i in b.insts if i.attrs and MARK in i.attrs]
+            if len(marked) > 1:
+                products = self._products(b)
+                if products:
+                    self._join(b, pos, products)
+            for i in marked:
+                assert i.attrs is not None
+                i.attrs = {k: v for k, v in i.attrs.items() if k != MARK} or None
 
     def _products(self, b: Block) -> dict[int, _Product]:
         """The products of a block that have a sum, by register."""

@@ -25,6 +25,16 @@ def propagate_copies(f: Function, a: Analyses) -> bool:
     return work.changed
 
 
+def _names(m: Mem, now: dict[int, dict[int, Reg]]) -> bool:
+    """Whether an address reads a register of which something is known."""
+    base, ubase, desc = m.base, m.ubase, m.desc
+    return (
+        (base is not None and base.num in now)
+        or (ubase is not None and ubase.num in now)
+        or (desc is not None and desc.num in now)
+    )
+
+
 class _Propagation:
     """The state of the walk. ``now``: register -> lane -> the register that it is a copy of here; ``sources``: register
     -> the lanes that are copies of it."""
@@ -47,13 +57,21 @@ class _Propagation:
                 for o in i.srcs:
                     if type(o) is Reg:
                         if o.num in now:
+                            if i.op == "COPY" and o.width == 1 and i.guard is None:  # most of them
+                                self._rewrite_copy(i, o)
+                            else:
+                                self._rewrite(i)
+                            break
+                    elif type(o) is Mem:
+                        if _names(o, now):
                             self._rewrite(i)
                             break
-                    elif type(o) is Mem or type(o) is Const:
+                    elif type(o) is Const and o.ireg is not None:
                         self._rewrite(i)
                         break
                 else:
-                    if (i.guard is not None and i.guard.num in now) or (i.dsts and type(i.dsts[0]) is Mem):
+                    d = i.dsts[0] if i.dsts else None
+                    if (i.guard is not None and i.guard.num in now) or (type(d) is Mem and _names(d, now)):
                         self._rewrite(i)
                 for o in i.dsts:
                     if type(o) is Reg:
@@ -114,6 +132,13 @@ class _Propagation:
                 got = lanes.get(lane)
                 if got is not None and got.num == r.num:
                     del lanes[lane]
+
+    def _rewrite_copy(self, i: Inst, o: Reg) -> None:
+        """Let a copy of one word read what that is a copy of."""
+        first = self.now[o.num].get(o.sub)
+        d = i.dsts[0]
+        if first is not None and type(d) is Reg and d.num != o.num and d.num != first.num and self._allow():
+            i.srcs = (Reg(o.file, first.num, first.sub, 1, o.flags, o.mod),)
 
     def _rewrite(self, i: Inst) -> None:
         """Let an instruction read what was copied. What it also writes stays in place."""
