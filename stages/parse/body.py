@@ -304,6 +304,7 @@ class Body:
     def _table(self, name: str, line: int) -> None:
         s = self.s
         scope = self.fs.scope
+        declare.used_too_early(s, scope, name, scope.pending.get(name, ([], line))[1])
         word = s.tok
         if word == ".callprototype":
             proto = prototype(s, name, line)

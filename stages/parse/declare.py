@@ -148,7 +148,7 @@ def registers(s: Scanner, fs: FunctionState | None, scope: Scope) -> None:
             s.notes.error("Texture/surface variable must be at module or entry parameter scope", line)
             s.notes.error(f"Variable '{name}' cannot be allocated into a register", line)
         else:
-            _late(s, scope, name, line)
+            used_too_early(s, scope, name, line)
             number(scope, name)
             scope.names[name] = fs.add_reg(name, d.type, d.vec) if fs is not None else ModuleReg(name, d.type, d.vec)
         if not s.accept(","):
@@ -215,7 +215,7 @@ def _integer(s: Scanner) -> int:
     return int(expr.int_literal(s).number)
 
 
-def _late(s: Scanner, scope: Scope, name: str, line: int) -> None:
+def used_too_early(s: Scanner, scope: Scope, name: str, line: int) -> None:
     """A name may not be used before its declaration: the use was taken for a label."""
     if name in scope.pending:
         s.notes.fatal(f"Label expected for forward reference of '{name}'", line)
@@ -264,7 +264,7 @@ def variables(s: Scanner, scope: Scope, fs: FunctionState | None, linkage: str, 
         if threadwide:
             scope.threadwide.append(name)
         if fs is not None:
-            _late(s, scope, name, line)
+            used_too_early(s, scope, name, line)
         if s.kind == "=":
             s.next()
             initialise(s, var, scope, fs)

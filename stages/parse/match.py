@@ -185,13 +185,16 @@ def _analyse(out: Opcode, parts: list[str], n: int, gates: Gates) -> None:
     out.mods = tuple(parts[1:])
     out.vector = next((int(m[1:]) for m in mods if m in rules.VECTORS), 0)
     typed: list[Typed] = []
+    later = words.later(out.name)
     types = tuple([m for m in known if m in rules.TYPES])
     untyped = _without_repeats([m for m in known if m not in rules.TYPES], out.name.startswith(rules.LATE_OPERATIONS))
     for row in words.rows_with(out.name, types):
         split, rest = (types, untyped) if row.types else ((), _without_repeats(known, False))
         if gates.target.knows(row.gate):
-            typed.append(Typed(row, split, tuple(rest), _assign(row, rest, split)))
+            taken = None if later.intersection(rest) else _assign(row, rest, split)
+            typed.append(Typed(row, split, tuple(rest), taken))
     if not typed:
+        errors.extend([("error", text) for text in relations.saturated_pair(out.name, known, types, gates.target)])
         errors.append(("error", f"Unexpected instruction types specified for '{out.name}'"))
     fit = next((t for t in typed if t.mods is not None), None)
     if fit is not None and fit.mods is not None:
@@ -270,7 +273,11 @@ def _judge(opcode: Opcode, kinds: tuple[str, ...], gates: Gates) -> Verdict:
     then forms."""
     if opcode.op not in _SUBSCRIPTS or opcode.name == "cvta.to":
         kinds = tuple([f"?:{k[2:]}" if k[:2] == "V:" else k for k in kinds])
-    early = (*opcode.errors, *operand_forms.misfits(kinds), *operand_forms.early_destination(opcode.name, kinds))
+    early = (
+        *opcode.errors,
+        *operand_forms.misfits(kinds),
+        *operand_forms.early_special(opcode.name, opcode.vector, kinds),
+    )
     late = next((k for k in kinds[1:] if k == "_" or k[:2] == "p:"), "")
     if late and not opcode.op.startswith("call"):
         return Verdict(
@@ -319,14 +326,20 @@ def _problems(
     older = relations.first(opcode.name, mods, t.types, gates.target)
     between = relations.between(opcode.name, mods, t.types, gates.target)
     if opcode.name.startswith("mbarrier."):
-        between, worded = worded, between
+        if any("requires order" in text for text in between):  # of a scope without one, after the name's own gates
+            own = [text for text in named if f" '{opcode.name}' requires" in text or "'.shared::cluster'" in text]
+            named, between = own + between, [text for text in named if text not in own]
+        else:
+            between, worded = worded, between
     related = relations.errors(opcode.name, mods, t.types, gates.target)
     if "2dms" in mods or "a2dms" in mods:
         older, related = related, []
     problems.extend([("error", text) for text in older + named + between + worded])
     if opcode.name == "cvta":
         problems.extend(operand_forms.converted(kinds, mods))
-    problems.extend([("error", text) for text in related])
+    late = opcode.op in ("tex", "tld4") and (opcode.vector > 0 or kinds[0] in ("i", "d", "f"))
+    wanted = [text for text in related if late and text.endswith(" type")]  # of the result: after its form
+    problems.extend([("error", text) for text in related if text not in wanted])
     memory = operand_forms.Memory(opcode.name, mods)
     literals: list[tuple[int, str]] = []
     for index, (spec, kind) in enumerate(zip(specs, kinds, strict=True)):
@@ -343,6 +356,7 @@ def _problems(
             literals.append((index, "["))
         if spec.role in ("m", "mt"):
             problems.extend(memory.problems(spec.role, kind if kind[0] in "aV" else f"a:{kind}", index))
+    problems.extend([("error", text) for text in wanted])
     if opcode.op in ("atom", "red"):  # vectors where none stand: the last one first
         problems.sort(key=lambda x: -int(x[1].split()[6]) if x[1][:22] == "Vector is not expected" else 0)
     if opcode.name == "wmma.mma" and len(t.types) == 2 and any(text[:15] == "Vector expected" for _, text in problems):
@@ -397,7 +411,10 @@ def _bind(
             key = (spec, type_name(spec, t.types), kind)
             fits = known.get(key)
             if fits is None:
-                fits = known[key] = operand_forms.fits(spec, key[1], vector, kind)
+                fits = operand_forms.fits(spec, key[1], vector, kind)
+                if spec.vector > 0 and kind[0] != "(":
+                    fits = operand_forms.fits_for_vector(t.row.name, t.types, kind, fits)
+                known[key] = fits
             if not fits:
                 break
         else:

@@ -243,7 +243,9 @@ def _expected(name: str, mods: tuple[str, ...], types: tuple[str, ...]) -> str:
 
 
 def _saturated(name: str, mods: tuple[str, ...], types: tuple[str, ...]) -> str:
-    whole = "satfinite" in mods and all(t[0] in "us" for t in types)
+    whole = "satfinite" in mods and (
+        all(t[0] in "us" for t in types) or types[:1] == ("f16x2",) and rules.small_pair(types)
+    )
     return f"Unexpected instruction types specified for '{name}'" if whole else ""
 
 

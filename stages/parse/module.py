@@ -37,6 +37,7 @@ class Parser:
         "scope",
         "target",
         "target_line",
+        "refused",
         "too_old",
     )
 
@@ -51,6 +52,7 @@ class Parser:
         self.matcher: Matcher
         self.target: targets.Target
         self.target_line = 0
+        self.refused = ""  # why the architecture cannot have this target; what the text has wrong comes first
         self.too_old = ""  # the message about a version that does not know the target, for files with an entry
         self.declared_size = False  # an .address_size was seen
         self.entered = False
@@ -84,9 +86,7 @@ class Parser:
         if number < targets.minimum_version(sm):
             self.too_old = f"PTX .version {text} does not support .target {name}"
         self._check_options(options)
-        refused = targets.arch_error(name, sm, self.arch)
-        if refused is not None:
-            notes.fatal(refused, 0)
+        self.refused = targets.arch_error(name, sm, self.arch) or ""
         self.matcher = Matcher(notes, self.target)
         if s.kind == "dot" and s.tok == ".address_size":  # here only
             self._address_size(module)
@@ -205,6 +205,8 @@ class Parser:
             notes.error("Debug information not found in presence of .target debug", 0)
         if self.entered and self.too_old:
             notes.error(self.too_old, self.target_line)
+        if self.refused and not notes.errors:
+            notes.fatal(self.refused, 0)
         if self.target.real and not notes.errors:
             self._narrow_addresses()
         if self.located and not module.files:

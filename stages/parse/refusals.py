@@ -99,6 +99,8 @@ def mismatch(opcode: Opcode, kinds: tuple[str, ...], fitting: list[Typed], gates
         named, worded = gates.refusals(t.row, (*t.rest, *t.types), t.types, kinds)
         sink = f"Sink '_' is expected as a destination operand for instruction '{name}' with '.shared::cluster'"
         return [("error", text) for text in (*named, *worded, sink)]
+    if name in ("mapa", "getctarank") and len(kinds) > 1 and operand_forms.not_shared(kinds[1]):
+        out = [f"State space mismatch between instruction and address in instruction '{name}'"]
     tensor = fitting and opcode.op == "cp"
     if tensor or name in _GATES_FIRST or (fitting and opcode.op == "tcgen05"):
         out = gates.refusals(t.row, (*t.rest, *t.types), t.types, kinds)[0]
@@ -119,6 +121,9 @@ def refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates:
     name = opcode.name
     known = tuple([*first.rest, *first.types])
     named, worded = gates.refusals(first.row, known, first.types, kinds)
+    later = [m for m in first.rest if m in gates.words.later(name)]
+    if later:
+        return named + [rules.illegal(m, name, False) for m in later] + worded
     bad = _of_nearest_row(name, fitting)
     related = relations.errors(name, first.rest, first.types, gates.target)
     aligned = ("tcgen05.wait::", *_ALIGNED) if gates.target.since("13.5") else "tcgen05.wait::"
@@ -130,6 +135,8 @@ def refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates:
         if any(_hinted(t, kinds) for t in fitting):
             bad = [f".L2::cache_hint modifier required for instruction '{name}' with {len(kinds)} arguments"]
             return named + worded + related + bad
+    if name == "cvt" and "satfinite" in first.rest and bad[0].startswith("Rounding modifier required"):
+        bad = ["Modifier '.satfinite' cannot be combined with modifier ''", *bad]
     between = relations.between(name, first.rest, first.types, gates.target)
     scoped = relations.lone_order(name, first.rest, gates.target)
     alien = next(
@@ -223,5 +230,6 @@ def _before_gates(opcode: Opcode, alien: str) -> bool:
     if alien in rules.EARLY_ILLEGAL or alien in rules.DIMENSIONS or alien in rules.POST:
         return True
     late = alien in rules.LATE_ILLEGAL and not (opcode.op == "atom" and alien in rules.VECTORS)
-    late = late or (opcode.op == "wgmma" and alien in ("row", "col", "abs"))
+    layouts = ("row", "col") if opcode.name == "wgmma.mma_async" else ()  # of the others they are early
+    late = late or (opcode.op == "wgmma" and alien in (*layouts, "abs"))
     return opcode.op in _LATE_GATES and opcode.name != "red.async" and not late

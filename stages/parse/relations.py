@@ -449,3 +449,15 @@ def notices(name: str, mods: tuple[str, ...], target: Target) -> list[tuple[str,
         text = f"'.multicast::cluster' modifier on {where} {there} as this feature {_SLOWER}"
         out.append(("warning", f"Advisory: {text}"))
     return out
+
+
+def saturated_pair(name: str, mods: list[str], types: tuple[str, ...], target: Target) -> list[str]:
+    """What ptxas says of `.satfinite` of two small floats as bf16, before it says that there is no such conversion."""
+    if name != "cvt" or "satfinite" not in mods or types[:1] != ("bf16x2",) or not rules.small_pair(types):
+        return []
+    if types[1] == "e2m1x2":
+        return []
+    word = f"cvt.{'.'.join(types)}"
+    if target.version < 81:
+        return [f"Modifier '.satfinite' on '{word}' requires PTX ISA .version 8.1 or later"]
+    return [f"Illegal modifier '.satfinite' for instruction '{word}'"]

@@ -172,6 +172,11 @@ def duplicate(name: str, mods: list[str]) -> list[str]:
 _SATURATED: Final = frozenset(("add", "sub", "addc", "subc", "mad.hi", "madc.hi", "mad24.hi"))
 
 
+def small_pair(types: tuple[str, ...]) -> bool:
+    """Whether a conversion reads two small floats."""
+    return len(types) == 2 and types[1][0] == "e" and types[1].endswith("x2")
+
+
 def illegal(mod: str, name: str, spaced: bool, types: tuple[str, ...] = ()) -> str:
     """The message for a modifier that the instruction does not take (`spaced`: it takes some state space)."""
     if mod == "sat" and name in _SATURATED and types and types[0][0] in "us":
@@ -191,7 +196,11 @@ def illegal(mod: str, name: str, spaced: bool, types: tuple[str, ...] = ()) -> s
     if mod in CLAMPS:
         return f"Illegal modifier 'Clamp' for instruction '{name}'"
     if mod in DIMENSIONS:
-        return f"Illegal modifier 'dimension' for instruction '{name}'"
+        word = f".{mod}" if name == "tld4" and "ms" not in mod else "dimension"
+        return f"Illegal modifier '{word}' for instruction '{name}'"
+    if name == "cvt" and mod in ("satfinite", "relu") and types[1:] == ("ue8m0x2",):
+        of = ".".join(types) if mod == "satfinite" else types[1]
+        return f"Illegal modifier '.{mod}' for instruction 'cvt' with type '.{of}'"
     if mod in ("row", "col"):
         return f"Illegal modifier '.alayout or .blayout' for instruction '{name}'"
     return f"Illegal modifier '.{mod}' for instruction '{name}'"

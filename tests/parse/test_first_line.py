@@ -25,6 +25,10 @@ LINES = {
         "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [sm], 5, [sm]",
         "multimem.st.e5m2x2 [%rd1], {%h9, %h10}",
         "st.mmio.relaxed.v8.u64 [%rd1], {%ud1, %ud2, %ud3, %ud4, %ud5, %ud6, %ud7, %ud8}",
+        "mbarrier.expect_tx.cluster.b64 [%rd1], %u9",
+        "tex.1d.v2.f32.s32 %r4, [tx, {%s1}]",
+        "tex.base.1d.f32.f32 %f1, [tx, {%f1}]",
+        "wgmma.fence.sync.aligned.row",
     ),
     "sm_100a": (
         "lop3.b32",
@@ -81,6 +85,40 @@ LINES = {
         "redux.sync.add.add.s32 %s1, %s9, %r17",
         "vote.uni.sync.all.pred %p1, %p2, %r17",
         "tcgen05.alloc.shared.cta_group::1.sync.aligned.b32 [%rd1], %u9",
+        "cvt.rn.satfinite.bf16x2.e2m3x2 %r1, %h9",
+        "tcgen05.st.sync.aligned.16x64b.x1.b32 [%r1], 5",
+        "cvt.rn.satfinite.bf16x2.ue8m0x2 %r1, %h9",
+        "cvt.rn.satfinite.f16x2.e4m3x2 %r1, %h9",
+    ),
+    "sm_80": (
+        "mbarrier.arrive_drop.cta.shared::cluster.b64 _, [sm]",
+        "mbarrier.arrive.cta.b64 %rd1, [%rd9], %r1",
+        "mbarrier.test_wait.parity.cluster.b64 %p1, [%rd9], %u17",
+        "cp.async.bulk.weak.global.shared::cta.bulk_group [gm], [sm], %u17",
+        "ld.global.v2.u32 %tid.x, [gm]",
+        "bra %tid.x",
+        "tld4.r.3d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [tx, {%f1,%f2,%f3,%f4}]",
+        "brx.idx %r1, %tid.x",
+        "tex.grad.1d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [tx, {%f1}], %tid.x, {%f1}",
+        "tex.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [tx, {%f1,%f2}], %tid.x",
+        "st.global.v2.b32 [gm], %clock",
+        "st.global.v2.b32 [gm], {%tid.x, %r1}",
+        "mov.b64 %rd1, {%tid.x, %tid.y}",
+        "sust.b.2d.v2.b32.trap [sf, {%r1,%r2}], %tid.x",
+        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 [sm], [sm]",
+        "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 [gm], {%r1,%r2},{%r1},{%f1,%f2,%f3,%f4}",
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 [gm], {%r1,%r2,%r3,%r4},{%r1,%r2},{%f1,%f2,%f3,%f4}",
+        "wgmma.commit_group.sync.aligned.rn",
+        "tld4.r.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [tx, {%f1,%f2}]",
+    ),
+    "sm_90a": (
+        "tex.a2d.s32.f32 5, [tx, {%r1, %f2, %f3, %f4}]",
+        "cvt.relu.satfinite.f16.f32 %h1, %f9",
+        "mapa.shared::cluster.u64 %ud1, [gm], %u1",
+        "multimem.ld_reduce.global.add.v2.f32 %tid.x, [gm]",
+        "stmatrix.sync.aligned.m8n8.x4.shared.b16 [sm], 5",
+        "getctarank.u64 %ud1, [lm]",
+        "mapa.u64 %ud1, [sm], %u1",
     ),
 }
 
@@ -128,3 +166,14 @@ def test_advice_can_be_switched_off(option: str, line: str) -> None:
         said: list[str] = []
         assert parse_to_stream([("k.ptx", text)], "sm_90", dict(options), lambda data: None, say=said.append) == 0
         assert ("Advisory" in "".join(said)) is not bool(options)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"), [("foo.b32 %r1;", "Not a name"), ("mov.b32 %r1 %r2;", "Parsing error near '%r2'")]
+)
+def test_faults_of_the_text_come_before_its_target(body: str, said: str) -> None:
+    """ptxas compares the target with the architecture when it has read the text (measured on 13.0, two cases)."""
+    head = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { .reg .b32 %r<3>;\n"
+    assert parse_text(f"{head}{body}\nret; }}\n", "k.ptx", "sm_80")[2][0].message.startswith(said)
+    right = parse_text(f"{head}mov.b32 %r1, %r2;\nret; }}\n", "k.ptx", "sm_80")
+    assert "higher than default" in right[2][0].message

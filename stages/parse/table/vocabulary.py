@@ -18,16 +18,20 @@ from stages.parse.table import Row, gates
 _VERSION: Final = re.compile(r"\bv(\d+)\.(\d)")
 
 
+_NONE: Final[frozenset[str]] = frozenset()
+
+
 class Vocabulary:
     """``newest``: the last PTX version that is known (times ten)."""
 
-    __slots__ = ("_known", "_of", "_rows", "_types", "_whole", "newest")
+    __slots__ = ("_known", "_later", "_of", "_rows", "_types", "_whole", "newest")
 
     def __init__(self, newest: int, whole: bool) -> None:
         self.newest = newest
         self._whole = whole  # nothing in the tables is newer
         self._rows: dict[tuple[str, tuple[str, ...]], tuple[Row, ...]] = {}
         self._of: dict[str, frozenset[str]] = {}
+        self._later: dict[str, frozenset[str]] = {}
         self._known: frozenset[str] | None = None
         self._types: frozenset[str] | None = None
 
@@ -59,6 +63,15 @@ class Vocabulary:
             self._of[name] = found
         return found
 
+    def later(self, name: str) -> frozenset[str]:
+        """The modifiers that an instruction takes in later releases only, among those that are known."""
+        if self._whole:
+            return _NONE
+        found = self._later.get(name)
+        if found is None:
+            found = self._later[name] = _words_after(self.newest, "{name}.{mod}", name)
+        return found
+
     def is_type(self, word: str) -> bool:
         """True if a dotted word is a type."""
         if self._whole or word not in TYPES:
@@ -84,12 +97,12 @@ class Vocabulary:
         return word in self._known
 
 
-def _words_after(newest: int) -> frozenset[str]:
-    """The words that are features of their own, of a version beyond this one."""
+def _words_after(newest: int, text: str = ".{mod}", name: str = "") -> frozenset[str]:
+    """The words that are features of their own, of a version beyond this one; those of one instruction by its name."""
     out: set[str] = set()
-    for line in gates.OTHER.splitlines():
+    for line in (gates.OWN if name else gates.OTHER).splitlines():
         columns = [c.strip() for c in line.split("|")]
-        if len(columns) == 4 and columns[2][2:] == ".{mod}":
+        if len(columns) == 4 and columns[2][2:] == text and (not name or name in columns[0].split()):
             version = _VERSION.search(columns[3])
             if version is not None and int(version[1]) * 10 + int(version[2]) > newest:
                 out.update(columns[1].split("/"))
