@@ -43,7 +43,7 @@ def launch_bound_limit(sm: int, threads: int, min_ctas: int) -> int:
     return min(REG_CEILING, REGISTERS_PER_SM // (32 * total) // 8 * 8)
 
 
-def _option(value: AttrValue | None) -> int:
+def register_option(value: AttrValue | None) -> int:
     """A -maxrregcount value: number, archmin or archmax; 0 when absent or out of range."""
     if value == "archmin":
         return ARCHMIN
@@ -56,16 +56,26 @@ def _option(value: AttrValue | None) -> int:
     return max(value, REG_FLOOR)
 
 
+def _threads(unit: Unit) -> int:
+    """The most threads of a block. Both bounds are there where -override-directive-values adds the option's."""
+    return max(_number(unit.attrs.get("reqntid")), _number(unit.attrs.get("maxntid")))
+
+
+def bounded_registers(unit: Unit, sm: int) -> int:
+    """What a unit's threads and blocks for each SM leave to a thread."""
+    return launch_bound_limit(sm, _threads(unit), _number(unit.attrs.get("minnctapersm")))
+
+
 def register_limit(unit: Unit, sm: int, options: Mapping[str, AttrValue]) -> int:
     """The largest REGCOUNT that the unit may report (24..255). .maxnreg takes precedence over launch bounds, and launch
     bounds over -maxrregcount, also if only .maxntid or .reqntid is given. With -override-directive-values the option
     takes precedence (measured on sm_75, 90 and 120: 144 of 144 combinations)."""
-    option = _option(options.get("maxrregcount"))
+    option = register_option(options.get("maxrregcount"))
     if unit.kind != "entry":
-        return _option(options.get("device-function-maxrregcount")) or option or REG_CEILING
+        return register_option(options.get("device-function-maxrregcount")) or option or REG_CEILING
     explicit = _number(unit.attrs.get("maxnreg"))
     explicit = max(explicit, REG_FLOOR) if 0 < explicit <= REG_CEILING else 0
-    threads = _number(unit.attrs.get("reqntid")) or _number(unit.attrs.get("maxntid"))
+    threads = _threads(unit)
     min_ctas = _number(unit.attrs.get("minnctapersm"))
     bounds = launch_bound_limit(sm, threads, min_ctas)
     if option and options.get("override-directive-values"):

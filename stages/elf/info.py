@@ -207,7 +207,7 @@ def _indirect(k: Kernel, t: Target, s: Symbols) -> bytes:
 
 
 def _threads(k: Kernel, t: Target, s: Symbols) -> bytes:
-    for key, code in (("reqntid", REQNTID), ("maxntid", MAX_THREADS)):
+    for key, code in (("maxntid", MAX_THREADS), ("reqntid", REQNTID)):
         dims = attrs.numbers(k.unit, key, 3, 0xFFFFFFFF)
         if dims is not None:
             return words(code, *dims)

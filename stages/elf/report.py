@@ -4,7 +4,8 @@ unit (``compile_us``)."""
 from __future__ import annotations
 
 from ir_format.model import Header, Module, Unit
-from ir_format.target import Target, target
+from ir_format.target import REG_CEILING, Target, target
+from stages.analysis.register_limits import bounded_registers, register_option
 from stages.elf import attrs
 from stages.elf.layout import Kernel, build_kernel, order_units, place_variables
 from stages.elf.order import object_order
@@ -29,7 +30,7 @@ def resource_lines(header: Header, module: Module, units: list[Unit]) -> list[st
     first = f"{INFO}{len(variables.init) + variables.zero_size} bytes gmem"
     if banks:
         first += _bank(3, len(variables.const)) + _bank(4, 8 * len(variables.slot))
-    out = [*_overridden(kernels, header), first]
+    out = [*_overridden(kernels, header, t), first]
     if header.options.get("verbose2"):
         out[:0] = [f"{INFO}Processing {k.name}" for k in kernels]
     for k in kernels:
@@ -48,19 +49,32 @@ def resource_lines(header: Header, module: Module, units: list[Unit]) -> list[st
     return out
 
 
-def _overridden(kernels: list[Kernel], header: Header) -> list[str]:
-    """What -maxrregcount changes: kernels without directives of their own."""
-    if header.options.get("maxrregcount") is None:
+def _overridden(kernels: list[Kernel], header: Header, t: Target) -> list[str]:
+    """What of -maxrregcount and of a kernel's own bounds takes precedence (measured: all lines of the first kind come
+    before those of the second)."""
+    asked = header.options.get("maxrregcount")
+    if asked is None:
         return []
-    free = [
-        k
-        for k in kernels
-        if k.unit.kind == "entry" and not {"maxntid", "reqntid", "maxnreg", "minnctapersm"} & k.unit.attrs.keys()
-    ]
-    return [
-        f"{INFO}Overriding maximum register limit 256 for '{k.name}' with  {k.register_limit} of maxrregcount option"
-        for k in free
-    ]
+    option = register_option(asked)
+    override = bool(header.options.get("override-directive-values"))
+    own, limits = list[str](), list[str]()
+    for k in kernels:
+        a = k.unit.attrs
+        if k.unit.kind != "entry":
+            continue
+        threads = bool({"maxntid", "reqntid"} & a.keys())
+        value = min(attrs.number(k.unit, "maxnreg", 0, 1 << 31), REG_CEILING)
+        of = "of .maxnreg"
+        if not value and threads and "minnctapersm" in a:
+            value, of = bounded_registers(k.unit, t.sm), "computed using thread count"
+        if value not in (0, option) and not (override and "maxnreg" in a):
+            own.append(f"{INFO}Overriding global maxrregcount {option} with entry-specific value {value} {of}")
+        most = value if "maxnreg" in a else 256
+        if most != option and (override or not (threads or "maxnreg" in a)):
+            limits.append(
+                f"{INFO}Overriding maximum register limit {most} for '{k.name}' with  {option} of maxrregcount option"
+            )
+    return own + limits
 
 
 def _used(k: Kernel, t: Target, whole: bool) -> str:

@@ -164,7 +164,7 @@ def _launch_facts(unit: Unit, f: PtxFunction, header: Header) -> None:
             f.entry
             and value is not None
             and (over or name not in unit.attrs)
-            and not (name == "maxntid" and "reqntid" in unit.attrs)
+            and (over or not (name == "maxntid" and "reqntid" in unit.attrs))
         ):
             unit.attrs[name] = value
     for name in ("blocksareclusters", "noreturn"):

@@ -21,7 +21,7 @@ from stages.parse.scan import Notes
 from stages.parse.table import OperandSpec, Row
 from stages.parse.table.gates import BEYOND, BEYOND_WORDS
 from stages.parse.targets import Target
-from stages.parse.vectors import elements
+from stages.parse.vectors import elements, fits_for_vector
 
 MAX_TARGETS = 1 << 20  # of all indirect branches of a function together
 
@@ -413,7 +413,7 @@ def _bind(
             if fits is None:
                 fits = operand_forms.fits(spec, key[1], vector, kind)
                 if spec.vector > 0 and kind[0] != "(":
-                    fits = operand_forms.fits_for_vector(t.row.name, t.types, kind, fits)
+                    fits = fits_for_vector(t.row.name, t.types, kind, fits)
                 known[key] = fits
             if not fits:
                 break

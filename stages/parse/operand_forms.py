@@ -198,18 +198,6 @@ def fits(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
     return _FITS[spec.role](spec, type_, vector, kind)
 
 
-_MATRICES: Final = ("ldmatrix", "stmatrix", "tcgen05.ld", "tcgen05.st")
-
-
-def fits_for_vector(name: str, types: tuple[str, ...], kind: str, fits: bool) -> bool:
-    """Whether something else is a fault of form where a vector is due, not of types (measured): addresses in copies of
-    matrices and in products of the newer floats; no numbers in tensor memory's copies."""
-    if kind[:2] == "a:":
-        products = name.startswith(("mma", "wmma")) and ("bf16" in types or "tf32" in types)
-        return products or name in _MATRICES
-    return fits and not (name.startswith("tcgen05.") and kind in ("i", "d", "f"))
-
-
 # --------------------------------------------------------------------------- forms
 
 

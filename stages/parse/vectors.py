@@ -78,3 +78,15 @@ def _class(kind: str) -> str:
     if kind[:2] not in ("r:", "b:") or kind[2] == "b" or kind[2:] == "f16x2":
         return ""
     return {"u": "i", "s": "i", "f": "f", "p": "p"}[kind[2]]
+
+
+_MATRICES: Final = ("ldmatrix", "stmatrix", "tcgen05.ld", "tcgen05.st")
+
+
+def fits_for_vector(name: str, types: tuple[str, ...], kind: str, fits: bool) -> bool:
+    """Whether something else is a fault of form where a vector is due, not of types (measured): addresses in copies of
+    matrices and in products of the newer floats; no numbers in tensor memory's copies."""
+    if kind[:2] == "a:":
+        products = name.startswith(("mma", "wmma")) and ("bf16" in types or "tf32" in types)
+        return products or name in _MATRICES
+    return fits and not (name.startswith("tcgen05.") and kind in ("i", "d", "f"))

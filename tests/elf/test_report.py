@@ -91,3 +91,23 @@ def test_frames_of_functions_are_ptxas_frames(sm: str, tmp_path: Path) -> None:
     theirs = _said([str(oracle.find("ptxas")), *arguments], frames=True)
     assert _said([sys.executable, "-m", "orchestrator", *arguments], frames=True) == theirs
     assert "    8 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads" in theirs
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("options", [("32",), ("64", "-override-directive-values")])
+def test_which_limit_takes_precedence(options: tuple[str, ...], tmp_path: Path) -> None:
+    """The lines about -maxrregcount beside a kernel's own bounds."""
+    oracle.require("ptxas")
+    bounds = [
+        "",
+        ".maxntid 256 .minnctapersm 4",
+        ".maxntid 256",
+        ".maxnreg 40",
+        ".reqntid 64 .minnctapersm 1 .maxnreg 64",
+    ]
+    kernels = "".join(f".visible .entry k{i}() {b}\n{{ ret; }}\n" for i, b in enumerate(bounds))
+    source = tmp_path / "m.ptx"
+    source.write_text(f".version 8.0\n.target sm_90\n.address_size 64\n{kernels}")
+    arguments = ["-maxrregcount", *options, "-v", "-arch=sm_90", str(source), "-o", str(tmp_path / "m.cubin")]
+    theirs, mine = (_said([*tool, *arguments]) for tool in (["ptxas"], [sys.executable, "-m", "orchestrator"]))
+    assert [x for x in mine if "Overriding" in x] == [x for x in theirs if "Overriding" in x] != []
