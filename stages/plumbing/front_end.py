@@ -59,6 +59,10 @@ def parse_to_stream(
         ):
             say(ABORTED)
         return 1
+    if "debug" in result.module.target_options:  # as -g, also without it (measured)
+        options.update({"device-debug": 1, "opt-level": 0})
+        if not options.get("suppress-debug-info"):
+            options["generate-line-info"] = 1
     odd = _for_target(result.module, options, say) or _stacks(result, options, say)
     wanted = options.get("entry")
     if not odd and isinstance(wanted, tuple) and wanted:

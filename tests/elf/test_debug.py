@@ -362,3 +362,8 @@ def test_debugged_code_checks_its_stack(arch: str) -> None:
     for kernel in "kn":
         assert count(kernel, membar) == count(kernel, errbar) >= count(kernel, leave) - 1 > -1
     assert [code for _, code, _ in info_records(cubin.section(".nv.info").data)].count(0x53) == 2
+
+
+def test_a_target_with_debug_is_debugged_without_the_option() -> None:
+    """As ptxas does: the same file as with -g."""
+    assert compile_ptx(text("80"), "sm_80") == compile_ptx(text("80"), "sm_80", DEBUG)
