@@ -1,12 +1,13 @@
 """Faults planted in stages, and whether `orias-bisect` names the culprit.
 
-    python -m tests.bisect.planted [--each 10] [--seed 1] [--only optimize ...]
+    python -m tests.bisect.planted [--each 10] [--seed 1] [--only optimize ...] [--kind undefined ...]
 
 A fault is drawn from the stages by a seed: a pass of a stage's table (or `lower`'s translation, `elf`'s linking), a
-kind (wrong value, crash, hang, lost wait), and a change of the pass's result, chosen by the same seed among its
-instructions, control words or bytes. The search knows nothing of it: the rows of the chain are replaced before it
-begins, and it works as from the command line. Half of the changes to results of optional passes count as a rewrite. A
-change that no long co-simulation, no strict run and no static judge sees is drawn again."""
+kind (wrong value, crash, hang, lost wait; asked for by name, in optimize: a word made undefined before it is read), and
+a change of the pass's result, chosen by the same seed among its instructions, control words or bytes. The search knows
+nothing of it: the rows of the chain are replaced before it begins, and it works as from the command line. Half of the
+changes to results of optional passes count as a rewrite. A change that no long co-simulation, no strict run and no
+static judge sees is drawn again."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import stages.elf.link
+from ir_format.flow import read_regs
 from ir_format.model import Block, Ctl, Imm, Inst, Reg, Unit
 from stages.bisect.bisect import Guilt, Hunt, Unfit
 from stages.bisect.command import Request, Source
@@ -89,7 +91,15 @@ def _spots(unit: Unit, fits: Callable[[Inst], bool]) -> list[tuple[Block, int]]:
 
 def spoil(unit: Unit, kind: str, place: float, way: float) -> None:
     """One change to an instruction of the unit, or to its control word."""
-    plain = lambda i: i.op not in ("NOP", "BRA", "EXIT", "BSSY", "BSYNC", "PHI", "RET", "CALL")  # noqa: E731
+    plain = lambda i: i.op not in ("NOP", "BRA", "EXIT", "BSSY", "BSYNC", "PHI", "RET", "CALL", "UNDEF")  # noqa: E731
+    if kind == "undefined":
+        spots = _spots(unit, lambda i: plain(i) and any(r.file == "R" for r in read_regs(i)))
+        if spots:
+            b, n = spots[int(place * len(spots))]
+            read = [r for r in read_regs(b.insts[n]) if r.file == "R"]
+            r = read[int(way * len(read))]._replace(flags=0, mod="")
+            b.insts.insert(n, Inst("UNDEF", (), (r,), (), None, b.insts[n].line, -1))
+        return
     if kind == "wait":
         spots = _spots(
             unit, lambda i: i.ctl is not None and (i.ctl.wait or i.ctl.stall > 3 or i.ctl.wr < 7) and plain(i)
@@ -279,14 +289,16 @@ def processor_seconds() -> float:
     return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
 
 
-def campaign(each: int, seed: int, areas: list[str], say: Callable[[str], object]) -> list[Result]:
+def campaign(
+    each: int, seed: int, areas: list[str], say: Callable[[str], object], kinds: tuple[str, ...] = ()
+) -> list[Result]:
     """So many faults of each area."""
     out: list[Result] = []
     for area in areas:
         done, at = 0, seed * 1000
         while done < each:
             at += 1
-            result = hunt(Fault(area, at))
+            result = hunt(Fault(area, at, kinds))
             if result.guilt is None and not result.why.startswith("the printed") and not seen(result.fault):
                 continue
             done += 1
@@ -301,13 +313,14 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="*", default=list(AREAS))
+    parser.add_argument("--kind", nargs="*", default=[], help="kinds of faults: value crash hang wait undefined")
     parser.add_argument("--one", nargs=2, metavar=("AREA", "SEED"))
     args = parser.parse_args()
     if args.one:
-        print(hunt(Fault(args.one[0], int(args.one[1])), print))
+        print(hunt(Fault(args.one[0], int(args.one[1]), tuple(args.kind)), print))
         return
     began = time.time()
-    results = campaign(args.each, args.seed, args.only, lambda text: print(text, flush=True))
+    results = campaign(args.each, args.seed, args.only, lambda text: print(text, flush=True), tuple(args.kind))
     stage, name = sum(r.stage for r in results), sum(r.name for r in results)
     longest, took = max(r.seconds for r in results), time.time() - began
     print(f"{len(results)} faults: right stage {stage}, right pass {name}, longest {longest:.0f} s of processor time")

@@ -81,7 +81,7 @@ _TESTS: Final[dict[str, Callable[[float, float], bool]]] = {
 }
 
 
-def _compare(name: str, x: float, y: float) -> int:
+def compare(name: str, x: float, y: float) -> int:
     bad = math.isnan(x) or math.isnan(y)
     if name in ("num", "nan"):
         return int(bad == (name == "nan"))
@@ -100,7 +100,7 @@ def _comparisons() -> Iterator[Form]:
                 f"setp.{name}.{t} {{d}}, {{a}}, {{b}};",
                 (t, t),
                 ("pred",),
-                lambda a, b, t=t, n=name: _compare(n, number(a, t), number(b, t)),
+                lambda a, b, t=t, n=name: compare(n, number(a, t), number(b, t)),
                 NUMPY,
                 90 if t == "bf16" else 75,
             )
@@ -110,7 +110,7 @@ def _comparisons() -> Iterator[Form]:
             f"setp.{name}.ftz.f32 {{d}}, {{a}}, {{b}};",
             ("f32", "f32"),
             ("pred",),
-            lambda a, b, n=name: _compare(n, number(flushed(a, "f32"), "f32"), number(flushed(b, "f32"), "f32")),
+            lambda a, b, n=name: compare(n, number(flushed(a, "f32"), "f32"), number(flushed(b, "f32"), "f32")),
             NUMPY,
         )
     tests: dict[str, Callable[[int, str], bool]] = {

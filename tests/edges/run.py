@@ -24,7 +24,7 @@ from orchestrator.api import ChainError, compile_ptx
 from stages.interpret.launch import InterpreterError, Module, ParseError
 from stages.simulate import Device, SimError
 from tests import oracle
-from tests.edges import floats, integers, pairs, warps
+from tests.edges import compares, floats, integers, pairs, videos, warps
 from tests.edges.form import Form, Rows, same
 
 ARCHES: Final = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
@@ -50,7 +50,8 @@ def number(arch: str) -> int:
 
 def all_forms() -> list[Form]:
     """The forms of all tables."""
-    return [*integers.forms(), *floats.forms(), *warps.forms(), *pairs.forms()]
+    tables = (integers, floats, warps, pairs, compares, videos)
+    return [f for table in tables for f in table.forms()]
 
 
 def module(forms: Sequence[Form], arch: str) -> str:

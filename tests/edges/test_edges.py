@@ -9,7 +9,7 @@ from tests import oracle
 from tests.edges.form import Form
 from tests.edges.run import SIDES, all_forms, judge, number, taken
 
-EVERY = 31
+EVERY = 53
 
 
 def _sample(arch: str, first: int) -> list[Form]:
