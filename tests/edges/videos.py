@@ -7,13 +7,15 @@ unsigned words, second operations of saturated results)."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from tests.edges.form import Form
 from tests.edges.integers import PY, clamp, sg, un
 
-_OPS: Final = {
+Answer = Callable[[int, int, int], int]
+Types = tuple[str, str, str]
+_OPS: Final[dict[str, Callable[[int, int], int]]] = {
     "vadd": lambda a, b: a + b,
     "vsub": lambda a, b: a - b,
     "vabsdiff": lambda a, b: abs(a - b),
@@ -79,41 +81,47 @@ def _shifted(a: int, b: int, t: str, mode: str, right: bool) -> int:
     return un((sg(a, 32) if t == "s32" else a) >> n, 32) if right else un(a << n, 32)
 
 
+def _lane(x: int, i: int, width: int, t: str) -> int:
+    v = x >> width * i & (1 << width) - 1
+    return sg(v, width) if t == "s32" else v
+
+
+def _lanewise(f: Callable[[int, int], int], types: Types, width: int, chosen: list[int], sat: str) -> Answer:
+    """The chosen lanes of c are replaced. ``types``: of the result and the sources."""
+    d, t, u = types
+
+    def answer(a: int, b: int, c: int) -> int:
+        for i in chosen:
+            r = f(_lane(a, i, width, t), _lane(b, i, width, u))
+            r = clamp(r, f"{d[0]}{width}") if sat else un(r, width)
+            c = c & ~((1 << width) - 1 << width * i) | r << width * i
+        return c
+
+    return answer
+
+
+def _total(f: Callable[[int, int], int], types: Types, width: int) -> Answer:
+    """.add: c and the results of all lanes."""
+    _, t, u = types
+    return lambda a, b, c: un(c + sum(f(_lane(a, i, width, t), _lane(b, i, width, u)) for i in range(32 // width)), 32)
+
+
 def _packed() -> Iterator[Form]:
     for lanes, width in ((2, 16), (4, 8)):
         masks = ("", ".h1", ".h10") if lanes == 2 else ("", ".b2", ".b310")
-        ops = {**_OPS, "vavrg": lambda a, b: a + b + (a + b >= 0) >> 1}
+        ops: dict[str, Callable[[int, int], int]] = {**_OPS, "vavrg": lambda a, b: a + b + (a + b >= 0) >> 1}
         for k, (op, f) in enumerate(ops.items()):
-            for n, (d, t, u) in enumerate(itertools.product(("u32", "s32"), repeat=3)):
+            for n, types in enumerate(itertools.product(("u32", "s32"), repeat=3)):
+                name = ".".join(types)
                 mask = masks[(k + n) % 3]
                 chosen = [int(x) for x in mask[2:]] if mask else list(range(lanes))
                 for sat in ("", ".sat") if op in ("vadd", "vsub", "vabsdiff") else ("",):
-
-                    def answer(a: int, b: int, c: int, f=f, t=t, u=u, d=d, w=width, chosen=chosen, sat=sat) -> int:  # type: ignore[no-untyped-def]
-                        out = c
-                        for i in chosen:
-                            x, y = ((v >> w * i & (1 << w) - 1) for v in (a, b))
-                            r = f(sg(x, w) if t == "s32" else x, sg(y, w) if u == "s32" else y)
-                            r = clamp(r, f"{d[0]}{w}") if sat else un(r, w)
-                            out = out & ~((1 << w) - 1 << w * i) | r << w * i
-                        return out
-
-                    yield Form(
-                        "video, packed", f"{op}{lanes}.{d}.{t}.{u}{sat} {{d}}{mask}, {{a}}, {{b}}, {{c}};",
-                        ("32",) * 3, ("32",), answer, PY,
-                    )  # fmt: skip
+                    text = f"{op}{lanes}.{name}{sat} {{d}}{mask}, {{a}}, {{b}}, {{c}};"
+                    answer = _lanewise(f, types, width, chosen, sat)
+                    yield Form("video, packed", text, ("32",) * 3, ("32",), answer, PY)
                 if n in (0, 7):
-
-                    def total(a: int, b: int, c: int, f=f, t=t, u=u, w=width, lanes=lanes) -> int:  # type: ignore[no-untyped-def]
-                        for i in range(lanes):
-                            x, y = ((v >> w * i & (1 << w) - 1) for v in (a, b))
-                            c += f(sg(x, w) if t == "s32" else x, sg(y, w) if u == "s32" else y)
-                        return un(c, 32)
-
-                    yield Form(
-                        "video, packed", f"{op}{lanes}.{d}.{t}.{u}.add {{d}}, {{a}}, {{b}}, {{c}};", ("32",) * 3,
-                        ("32",), total, PY,
-                    )  # fmt: skip
+                    text = f"{op}{lanes}.{name}.add {{d}}, {{a}}, {{b}}, {{c}};"
+                    yield Form("video, packed", text, ("32",) * 3, ("32",), _total(f, types, width), PY)
 
 
 def forms() -> Iterator[Form]:

@@ -1,7 +1,7 @@
 """Random kernels that use 64-bit values by halves, and carry chains of every mix, against Python integers.
 
-    python -m tests.fuzz.halves [--seed N] [--count N] [--arch sm_X ...] [-O LEVEL ...] [--turns] [--who ours ptxas
-    interpreter] [--keep FOLDER]
+    python -m tests.fuzz.halves [--pieces] [--seed N] [--count N] [--arch sm_X ...] [-O LEVEL ...] [--turns]
+    [--who ours ptxas interpreter] [--keep FOLDER]
 
 A program is a tree of steps. It is written as PTX and, independently of every other reading of PTX in the project,
 computed thread by thread with Python integers. Pairs are split and joined (mov.b64, shifts by 32, bfi, bfe, cvt);
@@ -77,7 +77,7 @@ class Made:
     stores: list[tuple[str, str]] = field(default_factory=list)  # a register and which part: w, lo, hi
 
 
-def _signed(x: int, bits: int) -> int:
+def signed(x: int, bits: int) -> int:
     return x - (1 << bits) if x >> bits - 1 else x
 
 
@@ -119,7 +119,7 @@ class Writer:
             (f"add.u{bits}", lambda x, y: x + y), (f"sub.u{bits}", lambda x, y: x - y),
             (f"xor.b{bits}", lambda x, y: x ^ y), (f"and.b{bits}", lambda x, y: x & y),
             (f"or.b{bits}", lambda x, y: x | y), (f"mul.lo.u{bits}", lambda x, y: x * y), (f"min.u{bits}", min),
-            (f"max.s{bits}", lambda x, y: max(x, y, key=lambda v: _signed(v, bits))),
+            (f"max.s{bits}", lambda x, y: max(x, y, key=lambda v: signed(v, bits))),
         ))  # fmt: skip
         to = self.w() if bits == 32 else self.d()
         (ta, a), (tb, b) = self.value(bits), self.value(bits)
@@ -137,7 +137,7 @@ class Writer:
 
         def does(s: State) -> None:
             v = s[x]
-            s[to] = (v << n if kind == "shl.b64" else v >> n if kind == "shr.u64" else _signed(v, 64) >> n) & D
+            s[to] = (v << n if kind == "shl.b64" else v >> n if kind == "shr.u64" else signed(v, 64) >> n) & D
 
         return Step(f"{kind} {to}, {x}, {n};", does)
 
@@ -161,7 +161,7 @@ class Writer:
         if kind == 3:
             return Step(f"cvt.u64.u32 {d}, {a};", lambda s: s.__setitem__(d, s[a]))
         if kind == 4:
-            return Step(f"cvt.s64.s32 {d}, {a};", lambda s: s.__setitem__(d, _signed(s[a], 32) & D))
+            return Step(f"cvt.s64.s32 {d}, {a};", lambda s: s.__setitem__(d, signed(s[a], 32) & D))
         if kind == 5:
             return Step(f"{{ .reg .b32 %x; mov.b64 {{%x, {a}}}, {d}; }}", lambda s: s.__setitem__(a, s[d] >> 32))
         e = self.d()
@@ -173,7 +173,7 @@ class Writer:
         to, a, b, c = self.d(), self.w(), self.w(), self.d()
         if self.rng.random() < 0.5:
             return Step(
-                f"mul.wide.s32 {to}, {a}, {b};", lambda s: s.__setitem__(to, _signed(s[a], 32) * _signed(s[b], 32) & D)
+                f"mul.wide.s32 {to}, {a}, {b};", lambda s: s.__setitem__(to, signed(s[a], 32) * signed(s[b], 32) & D)
             )
         return Step(f"mad.wide.u32 {to}, {a}, {b}, {c};", lambda s: s.__setitem__(to, s[a] * s[b] + s[c] & D))
 
@@ -187,7 +187,7 @@ class Writer:
         bits = self.rng.choice((32, 32, 64))
         name, f = self.rng.choice(((f"eq.u{bits}", lambda x, y: x == y), (f"lt.u{bits}", lambda x, y: x < y),
             (f"ge.u{bits}", lambda x, y: x >= y), (f"ne.u{bits}", lambda x, y: x != y),
-                                   (f"gt.s{bits}", lambda x, y: _signed(x, bits) > _signed(y, bits))))  # fmt: skip
+                                   (f"gt.s{bits}", lambda x, y: signed(x, bits) > signed(y, bits))))  # fmt: skip
         p = self.p()
         (_, a), (tb, b) = (r := self.w() if bits == 32 else self.d(), lambda s: s[r]), self.value(bits)
         return Step(f"setp.{name} {p}, {r}, {tb};", lambda s: s.__setitem__(p, int(f(a(s), b(s)))))
@@ -275,23 +275,23 @@ class Writer:
         return made
 
 
-def _lines(steps: Sequence[Any]) -> Iterator[str]:
+def lines(steps: Sequence[Any]) -> Iterator[str]:
     for s in steps:
         if isinstance(s, Step):
             yield (f"@{'' if s.guard[1] else '!'}{s.guard[0]} " if s.guard else "") + s.text
         elif isinstance(s, Arms):
             yield f"@!{s.test} bra {s.label};"
-            yield from _lines(s.then)
+            yield from lines(s.then)
             if s.other:
                 yield f"bra {s.label}_end;"
             yield f"{s.label}:"
             if s.other:
-                yield from _lines(s.other)
+                yield from lines(s.other)
                 yield f"{s.label}_end:"
         else:
             yield f"and.b32 {s.counter}, {s.first}, 3;"
             yield f"{s.label}:"
-            yield from _lines(s.body)
+            yield from lines(s.body)
             yield f"sub.u32 {s.counter}, {s.counter}, 1;"
             yield f"setp.gt.s32 %pl, {s.counter}, 0;"
             yield f"@%pl bra {s.label};"
@@ -309,7 +309,7 @@ def text(made: Made, counters: int) -> str:
         if part != "w":
             stores.append(f"cvt.u32.u64 %t, {'%e' if part == 'hi' else r};")
         stores.append(f"st.global.u32 [%out+{4 * n}], {r if part == 'w' else '%t'};")
-    body = "\n".join([*loads, *_lines(made.steps), *stores])
+    body = "\n".join([*loads, *lines(made.steps), *stores])
     return f""".version 8.0
 .target sm_75
 .address_size 64
@@ -330,16 +330,16 @@ ret;
 """
 
 
-def _execute(steps: Sequence[Any], s: State) -> None:
+def execute(steps: Sequence[Any], s: State) -> None:
     for x in steps:
         if isinstance(x, Step):
             if x.guard is None or bool(s[x.guard[0]]) == x.guard[1]:
                 x.does(s)
         elif isinstance(x, Arms):
-            _execute(x.then if s[x.test] else x.other, s)
+            execute(x.then if s[x.test] else x.other, s)
         else:
             for _ in range(max(s[x.first] & 3, 1)):
-                _execute(x.body, s)
+                execute(x.body, s)
 
 
 def expected(made: Made, given: Words) -> Words:
@@ -352,7 +352,7 @@ def expected(made: Made, given: Words) -> Words:
             s[f"%d{k}"] = row[at] | row[at + 1] << 32
         s |= {f"%p{k}": int(s[f"%w{k}"] < s[f"%w{k + 1}"]) for k in range(3)}
         s["cc"] = s["%w0"] + s["%w1"] >> 32
-        _execute(made.steps, s)
+        execute(made.steps, s)
         for n, (r, part) in enumerate(made.stores):
             out[thread, n] = s[r] >> 32 if part == "hi" else s[r] & W
     return out
@@ -443,12 +443,16 @@ def main() -> int:
         "--who", nargs="+", choices=("ours", "ptxas", "interpreter"), default=["ours", "ptxas", "interpreter"]
     )
     parser.add_argument("--keep", type=Path, help="a folder for programs that went wrong")
+    parser.add_argument("--pieces", action="store_true", help="more steps on parts of values (pieces.py)")
     options = parser.parse_args()
+    draw = case
+    if options.pieces:
+        from tests.fuzz.pieces import case as draw
     began = time.monotonic()
     counts = dict.fromkeys(options.who, 0)
     wrong = dict.fromkeys(options.who, 0)
     for seed in range(options.seed, options.seed + options.count):
-        c = case(seed)
+        c = draw(seed)
         ways = [(a, o) for a in options.arch for o in options.levels]
         if options.turns:
             ways = [ways[seed % len(ways)]]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests import oracle
+from tests.fuzz import pieces
 from tests.fuzz.halves import case, judge
 
 
@@ -24,6 +25,13 @@ def test_ours_and_the_interpreter(seed: int, arch: str, level: int) -> None:
 def test_ptxas(seed: int, arch: str, level: int) -> None:
     oracle.require("ptxas")
     assert judge(case(seed), "ptxas", arch, level) == ""
+
+
+@pytest.mark.parametrize(("seed", "arch", "level"), [(2, "sm_120", 3), (5, "sm_75", 2)])
+def test_pieces(seed: int, arch: str, level: int) -> None:
+    c = pieces.case(seed)
+    assert judge(c, "ours", arch, level) == ""
+    assert judge(c, "interpreter", arch, level) == ""
 
 
 def test_same_seed_same_program() -> None:
