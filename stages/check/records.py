@@ -85,7 +85,7 @@ def _register_count(c: Code) -> Iterator[str]:
 
 def _helper(section: str) -> bool:
     """Whether a section has a helper function of ptxas's own, which an object carries."""
-    return section.startswith(".text.__cuda_sm")
+    return section.startswith(".text.__cuda_")
 
 
 def _frame(c: Code, f: Symbol) -> int | None:
@@ -173,8 +173,13 @@ def _stack(c: Code) -> Iterator[str]:
         return
     edges, pointed = _calls(c)
     own = {f.name: c.said(Info.FRAME_SIZE, f.name) for f in c.functions}
-    if pointed or any(n is None for n in own.values()):
-        return  # by pointer: the callees are not known
+    if any(n is None for n in own.values()):
+        return
+    if pointed:  # the callees are not known: the chains by known calls, by any, or the kernel's frame (measured)
+        taken = [_frame(c, f) for f in c.functions]
+        if None not in taken and said not in (own[c.name], *_chains(c, taken, 0)):
+            yield f"MIN_STACK_SIZE is {said}, no chain of calls takes that"
+        return
     found = _deepest({name: n or 0 for name, n in own.items()}, edges, c.functions[0].name)
     if said not in (found, c.said(Info.FRAME_SIZE, c.name)):
         yield f"MIN_STACK_SIZE is {said}, the deepest chain of calls takes {found} bytes"

@@ -138,7 +138,7 @@ def _wrong(items: list[Decoded], n: int, inst: Inst) -> Iterator[tuple[str, Inst
         ]
         for name, at in (("BSSY target", others[0] if others else -1), ("BSSY target", items[n].target + 3 * WORD)):
             if 0 <= at < len(items) * WORD:
-                yield name, _with(inst, partial(_moved, to=at))
+                yield name, _with(inst, partial(_placed, to=at))
                 break
     if inst.op == "BREAK" and is_guarded(inst) and inst.guard is not None:
         yield "BREAK mask", replace(inst, guard=inst.guard._replace(flags=inst.guard.flags ^ INV))
@@ -168,7 +168,7 @@ def _wrong(items: list[Decoded], n: int, inst: Inst) -> Iterator[tuple[str, Inst
             yield name, replace(inst, srcs=(*inst.srcs[:k], old._replace(value=old.value + by), *inst.srcs[k + 1 :]))
 
 
-def _moved(o: Operand, to: int) -> Operand:
+def _placed(o: Operand, to: int) -> Operand:
     return o._replace(value=to) if type(o) is Imm else o
 
 
