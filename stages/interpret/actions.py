@@ -408,7 +408,8 @@ ACTIONS: Final[dict[str, Maker]] = {
     "alloca": stack, "stacksave": stack,
     "stackrestore": stack, "membar": nothing, "fence": nothing, "prefetch": nothing, "prefetchu": nothing,
     "nanosleep": nothing,
-    "pmevent": nothing, "applypriority": nothing, "discard": nothing, "griddepcontrol": nothing, "setmaxnreg": nothing,
+    "pmevent": nothing, "applypriority": nothing, "fabric": nothing, "discard": nothing, "griddepcontrol": nothing,
+    "setmaxnreg": nothing,
 }  # fmt: skip
 _ALL: Final[dict[str, Maker]] = {**ACTIONS, **control.ACTIONS, **barriers.ACTIONS, **warps.ACTIONS}
 __all__ = ["ACTIONS", "action"]

@@ -192,7 +192,9 @@ def satfinite_wmma(name: str, mods: tuple[str, ...], types: tuple[str, ...], tar
 
 
 def proxy_restrict(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
-    """Acquire restricts to the cluster, release to the CTA."""
+    """Acquire restricts to the cluster, release to the CTA; a fence of aliases restricts to reads."""
+    if "alias" in mods:
+        return []
     want = "sync_restrict::shared::cluster" if "acquire" in mods else "sync_restrict::shared::cta"
     have = next((m for m in mods if m.startswith("sync_restrict")), want)
     if have == want:

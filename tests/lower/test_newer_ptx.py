@@ -389,7 +389,7 @@ st.global.v2.u64 [%p], {%x0, %x1}; st.global.v2.u64 [%p+16], {%x2, %x3}; ret; }
 @pytest.mark.parametrize(
     ("line", "target", "said"),
     [
-        ("fabric.submit;", "sm_100a", "Instruction 'fabric.submit' not supported by orias"),
+        ("fabric.try_get;", "sm_100a", "Instruction 'fabric.try_get' not supported by orias"),
         ("fabric.submit;", "sm_90", "Feature 'fabric.submit' not supported on .target 'sm_90'"),
         ("spcompress.x;", "sm_107a", "Instruction 'spcompress.x' not supported by orias"),
         ("add.exclusive.f32 %f, %f, %f;", "sm_107a", "Modifier '.exclusive' of 'add' not supported by orias"),
@@ -471,3 +471,56 @@ selp.b32 %r, 1, 2, %q0; st.global.b32 [%p+4], %r; selp.b32 %r, 1, 2, %q1; st.glo
     data = np.array([1.5, 0, 0], np.float32)
     Device(compile_ptx(text, "sm_90")).launch("k", 1, 1, [data], strict=True)
     assert list(data[1:].view(np.uint32)) == [2, 2]
+
+
+@pytest.mark.oracle
+def test_bulk_instructions_are_ptxas() -> None:
+    """Bulk reductions of multicast memory, masks of 16 and 32 CTAs, priorities in the second cache, fabric fences: the
+    instruction that ptxas 13.5 writes, register numbers left out."""
+    oracle.require(oracle.NEWER, "nvdisasm")
+    for target, lines in BULK.items():
+        text = f""".version 9.5
+.target sm_{target}
+.address_size 64
+.visible .entry k(.param .u64 p) {{ .reg .b64 %a, %d; .reg .b32 %r<6>; .reg .b16 %h; ld.param.u64 %a, [p];
+ld.global.v4.u32 {{%r0, %r1, %r2, %r3}}, [%a]; ld.global.u64 %d, [%a+16]; ld.global.u16 %h, [%a+24];
+{" ".join(lines)} ret; }}
+"""
+        cubin = oracle.compile_ptx(text, target, tool=oracle.NEWER)
+        assert isinstance(cubin, Path), cubin
+        found = []
+        for image in (compile_ptx(text, f"sm_{target}"), cubin.read_bytes()):
+            path = oracle._new_path("bulk", ".cubin")
+            path.write_bytes(image)
+            words = oracle.text_words(path, ".text.k")
+            texts = [re.sub(r"UR\d+", "UR", t) for t in oracle.disasm_words(words, target)]
+            found.append([t for t in texts if re.match(r"UBLK|UTMA|UTCBAR|CCTL|FENCE|MEMBAR", t)])
+        assert found[0] == found[1], target
+
+
+#: Target -> instructions, in an order that neither compiler changes.
+BULK = {
+    "100a": (
+        "multimem.cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%a], [%r0], %r1;",
+        "multimem.cp.reduce.async.bulk.global.shared::cta.bulk_group.min.s64 [%a], [%r0], %r1;",
+        "multimem.cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.bf16 [%a], [%r0], %r1;",
+        "fence.proxy.fabric::generic.alias.acquire.sys;",
+        "fabric.submit;",
+    ),
+    "90a": (
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster::16b [%r0], [%a], %r1, "
+        "[%r2], %h;",
+    ),
+    "107a": (
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster::32b [%r0], [%a], %r1, "
+        "[%r2], %r3;",
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster::32b [%r0], "
+        "[%d, {%r1, %r2}], [%r3], %r1;",
+        "applypriority.async.bulk.global.bulk_group.L2::evict_normal [%a], %r1;",
+        "applypriority.async.bulk.tensor.2d.bulk_group.tile.L2::evict_normal [%d, {%r1, %r2}];",
+        "cp.async.bulk.prefetch.L2.global.L2::evict_last [%a], %r1;",
+        "tcgen05.commit.cta_group::1.sync_restrict::shared::read::mma::a.mbarrier::arrive::one.shared::cluster.b64 "
+        "[%r0];",
+        "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster::32b.b64 [%r0], %r1;",
+    ),
+}

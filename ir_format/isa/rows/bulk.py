@@ -13,6 +13,7 @@ from __future__ import annotations
 TEXT = r"""
 enum ublko   = ADD MIN MAX INC DEC AND OR XOR
 enum ublkt   = _ S32 U64 S64 F16.RN F32.RN F32.FTZ.RN F64.RN BF16.RN ? ? ? ? ? ? ?
+enum ublkord = _ ? ? ? ? ? ? ? ? ? STRONG.SYS ? ? ? ? ?
 enum ltcs    = _ LTC64B LTC128B LTC256B
 def ubmods   = .MULTICAST@75 <100+>.DST_G_BYTE_MASK@84 .ltcs@81-82 .SEQUENCED@83 <100-110>.COUNTED@85
 def tdim     = .{1D:3 2D:4 3D:5 4D:6 5D:7 ? ? ?}:dim@79-81
@@ -28,24 +29,28 @@ UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m2:MU(24) us:UR@64            ; .{G
 UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m2:MU(24) us:UR@64 x2:MU(D40) ; .{G.G S.G ? ?}@73-74 $ubmods 76=1
 UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64             ; .{? ? G.S S.S}@73-74 $ubmods 76=0
 UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64 x2:MU(D40)  ; .{? ? G.S S.S}@73-74 $ubmods 76=1
+UBLKCP.S.G.MULTICAST32 3ba+91 - sm=107  <- t2:MU(32) m2:MU(24) us2:UR@64            ; 73-74=1 87=1 .ltcs@81-82 76=0
+UBLKCP.S.G.MULTICAST32 3ba+91 - sm=107  <- t2:MU(32) m2:MU(24) us2:UR@64 x2:MU(D40) ; 73-74=1 87=1 .ltcs@81-82 76=1
 op UBLKRED    read=global,shared write=global,shared,cluster atomic protocol noduplicate class=bulk
 UBLKRED      3bb+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64
-          ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 76=0
+          ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 .ublkord@77-80 76=0
 UBLKRED      3bb+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64 x2:MU(D40)
-          ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 76=1
+          ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 .ublkord@77-80 76=1
 # sm_107 has the two prefetches under other names (measured)
 op UBLKL2CCTL effect=cache protocol noduplicate class=bulk
-UBLKL2CCTL.PF    3bc+91 - sm=107    <- m2:MU(24) us:UR@64                      ; 76=0
-UBLKL2CCTL.PF    3bc+91 - sm=107    <- m2:MU(24) us:UR@64 x2:MU(D40)           ; 76=1
+UBLKL2CCTL    3bc+91 - sm=107    <- m2:MU(24) us:UR@64                      ; .{PF PM DM ?}@72-73 76=0
+UBLKL2CCTL    3bc+91 - sm=107    <- m2:MU(24) us:UR@64 x2:MU(D40)           ; .{PF PM DM ?}@72-73 76=1
 op UTMAL2CCTL effect=cache protocol noduplicate class=bulk
-UTMAL2CCTL.PF    5b8+91 - sm=107    <- t:MU(32)/dim m2:MU(24)                      ; $pdim 76=0
-UTMAL2CCTL.PF    5b8+91 - sm=107    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $pdim 76=1
-UTMAL2CCTL.PF    3b8+91 - sm=107    <- t:MU(32)/dim m2:MU(24) us:UR@64
-          ; .{? 2D:2 3D:3 4D:4 5D:5 ? ? ?}:dim@79-81 $pmode 76=0
-UTMAL2CCTL.PF    3b8+91 - sm=107    <- t:MU(32)/dim m2:MU(24) us:UR@64 x2:MU(D40)
-          ; .{? 2D:2 3D:3 4D:4 5D:5 ? ? ?}:dim@79-81 $pmode 76=1
-UTMAL2CCTL.PF    5b8+91 - sm=107   <- t5:MU(32) m2:MU(24)                         ; $gdim .GATHER4 84=1 76=0
-UTMAL2CCTL.PF    5b8+91 - sm=107   <- t5:MU(32) m2:MU(24) x2:MU(D40)              ; $gdim .GATHER4 84=1 76=1
+UTMAL2CCTL    5b8+91 - sm=107    <- t:MU(32)/dim m2:MU(24)                      ; .{PF PM DM ?}@72-73 $pdim 76=0
+UTMAL2CCTL    5b8+91 - sm=107    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; .{PF PM DM ?}@72-73 $pdim 76=1
+UTMAL2CCTL    3b8+91 - sm=107    <- t:MU(32)/dim m2:MU(24) us:UR@64
+          ; .{PF PM DM ?}@72-73 .{? 2D:2 3D:3 4D:4 5D:5 ? ? ?}:dim@79-81 $pmode 76=0
+UTMAL2CCTL    3b8+91 - sm=107    <- t:MU(32)/dim m2:MU(24) us:UR@64 x2:MU(D40)
+          ; .{PF PM DM ?}@72-73 .{? 2D:2 3D:3 4D:4 5D:5 ? ? ?}:dim@79-81 $pmode 76=1
+UTMAL2CCTL    5b8+91 - sm=107   <- t5:MU(32) m2:MU(24)
+          ; .{PF PM DM ?}@72-73 $gdim .GATHER4 84=1 76=0
+UTMAL2CCTL    5b8+91 - sm=107   <- t5:MU(32) m2:MU(24) x2:MU(D40)
+          ; .{PF PM DM ?}@72-73 $gdim .GATHER4 84=1 76=1
 op UBLKPF     effect=cache protocol noduplicate class=bulk
 UBLKPF.L2    3bc+91 - sm=90-103,110+    <- m2:MU(24) us:UR@64                      ; 76=0
 UBLKPF.L2    3bc+91 - sm=90-103,110+    <- m2:MU(24) us:UR@64 x2:MU(D40)           ; 76=1
@@ -57,6 +62,14 @@ UTMALDG      5b4+91 - sm=90+    <- t:MU(32)/dim m2:MU(24)                      ;
 UTMALDG      5b4+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $tdim $twocta 76=1
 UTMALDG      3b4+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) us:UR@64             ; $tdim $tmode .MULTICAST@75 $twocta 76=0
 UTMALDG      3b4+91 - sm=90+    <- t:MU(32)/dim m2:MU(24) us:UR@64 x2:MU(D40)  ; $tdim $tmode .MULTICAST@75 $twocta 76=1
+UTMALDG      3b4+91 - sm=107   <- t:MU(32)/dim m2:MU(24) us:UR@64
+          ; $tdim 82-84=0 .MULTICAST32 87=1 $twocta 76=0
+UTMALDG      3b4+91 - sm=107   <- t:MU(32)/dim m2:MU(24) us:UR@64 x2:MU(D40)
+          ; $tdim 82-84=0 .MULTICAST32 87=1 $twocta 76=1
+UTMALDG      3b4+91 - sm=107   <- t:MU(32)/dim m2:MU(24) us2:UR@64
+          ; $tdim .{? IM2COL W128 W}@82-83 84=0 .MULTICAST32 87=1 $twocta 76=0
+UTMALDG      3b4+91 - sm=107   <- t:MU(32)/dim m2:MU(24) us2:UR@64 x2:MU(D40)
+          ; $tdim .{? IM2COL W128 W}@82-83 84=0 .MULTICAST32 87=1 $twocta 76=1
 UTMALDG      5b4+91 - sm=100+   <- t7:MU(32) m2:MU(24)                         ; $gdim .GATHER4 84=1 $twocta 76=0
 UTMALDG      5b4+91 - sm=100+   <- t7:MU(32) m2:MU(24) x2:MU(D40)              ; $gdim .GATHER4 84=1 $twocta 76=1
 UTMALDG      3b4+91 - sm=100+   <- t7:MU(32) m2:MU(24) us:UR@64

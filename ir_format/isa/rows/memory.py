@@ -176,6 +176,8 @@ op USYNCS     read=shared write=shared waits fence protocol noduplicate class=sy
 USYNCS.EXCH.64 5b2+91 - sm=107   ud2 <- m:MUO(U24,O40-63) us2:UR@32      ; 72-73=1 ; guard=UP
 USYNCS.ARRIVE.TRANS64 9bf+91 - sm=107 ud2 <- m:MUO(U24,O40-63) s:URX(24)
           ; .{_ TMASK RED ?}@73-74 .OPTOUT@75 .usynop@84-86 76-77=0 ; guard=UP
+USYNCS.ARRIVE.TRANS64 3bf+91 - sm=107 <- m:MUO(U24,O40-63) s:URX(24) c:UR@64
+          ; .{_ TMASK RED ?}@73-74 .OPTOUT@75 .usynop@84-86 .MULTICAST 76-77=0 ; guard=UP
 USYNCS.PHASECHK.TRANS64 5bf+91 - sm=107 UPu <- m:MUO(U24,O40-63) s:URX(24) ; .TRYWAIT@72 .CONDITIONAL@74 76-77=1
           ; guard=UP
 USYNCS.CCTL  db2+91 - sm=107   <- m:MUO(U24,O40-63)                         ; .{IV WB}@72 73=0 ; guard=UP

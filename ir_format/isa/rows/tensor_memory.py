@@ -84,7 +84,8 @@ UTCCP.T.S    9e7+91 - sm=100-110  <- t:TM(O40-63+72-79)@24 b2:GD@32 ; .2CTA@85 .
 op UTCSHIFT   read=tensor write=tensor protocol noduplicate class=utcshift
 UTCSHIFT     9e6+91 - sm=100-110  <- t:TM(O40-63+72-79)@24      ; .2CTA@85 .DOWN 80=1
 op UTCBAR     read=shared write=shared protocol noduplicate class=utc
-UTCBAR       3e9+91 - sm=100-110  <- m:MU(24) b:UR@32 c:UR@64?=URZ ; .2CTA@85 .A0TX@77 .MULTICAST@75
+UTCBAR       3e9+91 - sm=100-110  <- m:MU(24) b:UR@32 c:UR@64?=URZ
+          ; .2CTA@85 .A0TX@77 .MULTICAST@75 <107>.MMA_READ_SHM_A@74
 op UTCATOMSWS effect=state protocol noduplicate class=utcatom
 UTCATOMSWS   5e3+91 - sm=100-110  UPu ud:UR@16 <- b:UR@32       ; .2CTA@85 .FIND_AND_SET .ALIGN@75
 UTCATOMSWS   9e3+91 - sm=100-110  ud:UR@16 <- b:UR@32           ; .2CTA@85 .{AND OR}@87

@@ -23,11 +23,24 @@ from stages.lower.spaces import shared_place, to_generic
 from stages.lower.uniform_operands import Uniform
 
 _HINT: Final = "L2::cache_hint"
+#: Masks of CTAs in halves, and in words.
+_MANY: Final = ("multicast::cluster", "multicast::cluster::16b")
+_MANY_32: Final = "multicast::cluster::32b"
 
 
-def _l2(b: Builder, unit: str) -> str:
-    """The prefetch of a unit to the second cache."""
-    return f"{unit}L2CCTL.PF" if b.has("prefetch-l2-control") else f"{unit}PF.L2"
+def _l2(b: Builder, inst: PtxInst, unit: str) -> str:
+    """The prefetch of a unit to the second cache, or the change of its priority there (to last, to normal)."""
+    what = "DM" if inst.op == "applypriority" else "PM" if inst.has("L2::evict_last") else "PF"
+    if what != "PF":
+        b.need(inst, "prefetch-l2-control")
+    return f"{unit}L2CCTL.{what}" if b.has("prefetch-l2-control") else f"{unit}PF.L2"
+
+
+def mask_of_blocks(b: Builder, inst: PtxInst, ops: list[ptx.Operand]) -> Val | None:
+    """The mask of a multicast, the last operand left."""
+    if inst.has(_MANY_32):
+        return b.src(ops.pop(), "u32")
+    return b.src(ops.pop(), "u16") if any(inst.has(m) for m in _MANY) else None
 
 
 REDUCTIONS: Final = {
@@ -216,21 +229,24 @@ def _bulk(b: Builder, inst: PtxInst) -> None:
     if inst.has("cp_mask"):
         mask = b.src(ops.pop(), "u16")
     policy = _policy(b, inst, ops)
-    if inst.has("multicast::cluster"):
-        mask = b.src(ops.pop(), "u16")
+    many = mask_of_blocks(b, inst, ops)
+    mask = mask if many is None else many
     if inst.has("ignore_oob"):  # counts of bytes that need not be copied: they are, as in ptxas's code
         del ops[3:5]
     _finish(b, inst, ops, 3 if form == "G.S" else 4)
-    by_driver = b.has("cluster-copies-called") and inst.has("multicast::cluster")
-    size = _size(b, inst, ops[2], None if by_driver else mask)
+    by_driver = b.has("cluster-copies-called") and many is not None
+    wide = inst.has(_MANY_32)
+    size = _size(b, inst, ops[2], None if by_driver or wide else mask)
+    sizes = [size, mask] if wide and mask is not None else [size]  # the mask is a word of its own
     if inst.has("reduce"):
         t = inst.types[0]
         what = next(m for m in inst.mods if m in REDUCTIONS)
         name = f"UBLKRED.{form}.{REDUCTIONS[what]}{'.F32.RN' if t == 'f32' else _TYPES[t]}"
+        name += ".STRONG.SYS" if inst.has("multimem") else ""
     else:
         name = (
             f"UBLKCP.{form}"
-            + (".MULTICAST" if inst.has("multicast::cluster") and not by_driver else "")
+            + (".MULTICAST32" if wide else ".MULTICAST" if many is not None and not by_driver else "")
             + (".DST_G_BYTE_MASK" if inst.has("cp_mask") else "")
         )
     if form == "G.S":
@@ -243,7 +259,7 @@ def _bulk(b: Builder, inst: PtxInst) -> None:
 
         def here() -> None:
             each_thread(
-                b, lambda u: _put(b, name, (u.at([low, bar]), u.at_pair(src), u.block([size]), *u.policy(policy)))
+                b, lambda u: _put(b, name, (u.at([low, bar]), u.at_pair(src), u.block(sizes), *u.policy(policy)))
             )
 
         if b.has("cluster-copies-called") and inst.has("shared::cluster"):
@@ -279,7 +295,7 @@ def _prefetch(b: Builder, inst: PtxInst) -> None:
     _finish(b, inst, ops, 2)
     at = wide_word(b, inst, ops[0])
     size = _size(b, inst, ops[1], None)
-    each_thread(b, lambda u: _put(b, _l2(b, "UBLK"), (u.at_pair(at), u.block([size]), *u.policy(policy))))
+    each_thread(b, lambda u: _put(b, _l2(b, inst, "UBLK"), (u.at_pair(at), u.block([size]), *u.policy(policy))))
 
 
 # --------------------------------------------------------------------------- copies by a map
@@ -326,7 +342,7 @@ def _tensor(b: Builder, inst: PtxInst) -> None:
     ops = list(inst.operands)
     policy = _policy(b, inst, ops)
     name = f".{dims}D{_mode(inst)}"
-    if inst.has("prefetch"):
+    if inst.has("prefetch") or inst.op == "applypriority":
         at, coords = _map_operand(b, inst, ops[0])
         more = [_offsets(b, inst, ops[1], dims)] if len(ops) > 1 else []
         us = [pack16(b, m, None) for m in more]
@@ -334,7 +350,7 @@ def _tensor(b: Builder, inst: PtxInst) -> None:
             b,
             lambda u: _put(
                 b,
-                f"{_l2(b, 'UTMA')}{name}",
+                f"{_l2(b, inst, 'UTMA')}{name}",
                 (u.at(coords), u.at_pair(at), *(u.block([w]) for w in us), *u.policy(policy)),
             ),
         )
@@ -347,7 +363,8 @@ def _tensor(b: Builder, inst: PtxInst) -> None:
         op = f"UTMAREDG{name}.{REDUCTIONS[what]}" if what else f"UTMASTG{name}"
         each_thread(b, lambda u: _put(b, op, (u.at([src, *coords]), u.at_pair(at), *u.policy(policy))))
         return
-    mask = b.src(ops.pop(), "u16") if inst.has("multicast::cluster") else None
+    mask = mask_of_blocks(b, inst, ops)
+    wide = [mask] if inst.has(_MANY_32) and mask is not None else []
     at, coords = _map_operand(b, inst, ops[1])
     low, bar = shared_word(b, inst, ops[0]), shared_word(b, inst, ops[2])
     offsets = _offsets(b, inst, ops[3], dims) if len(ops) > 3 else None
@@ -358,9 +375,11 @@ def _tensor(b: Builder, inst: PtxInst) -> None:
         if offsets is None and (mask is None or by_driver)
         else [pack16(b, offsets if offsets is not None else Imm("I", 0), None if by_driver else mask)]
     )
+    if wide:  # the mask is a word of its own
+        us = [*([] if offsets is None else [pack16(b, offsets, None)]), *wide]
     op = (
         f"UTMALDG{name}"
-        + (".MULTICAST" if mask is not None and not by_driver else "")
+        + (".MULTICAST32" if wide else ".MULTICAST" if mask is not None and not by_driver else "")
         + (".2CTA" if inst.has("cta_group::2") else "")
     )
 
@@ -368,7 +387,9 @@ def _tensor(b: Builder, inst: PtxInst) -> None:
         each_thread(
             b,
             lambda u: _put(
-                b, op, (u.at([low, bar, *coords]), u.at_pair(at), *(u.block([w]) for w in us), *u.policy(policy))
+                b,
+                op,
+                (u.at([low, bar, *coords]), u.at_pair(at), *([u.block(us)] if us else []), *u.policy(policy)),
             ),
         )
 
@@ -432,7 +453,7 @@ def bulk(b: Builder, inst: PtxInst) -> None:
         _wait(b, inst)
     elif inst.has("tensor"):
         _tensor(b, inst)
-    elif inst.has("prefetch"):
+    elif inst.has("prefetch") or inst.op == "applypriority":
         _prefetch(b, inst)
     else:
         _bulk(b, inst)

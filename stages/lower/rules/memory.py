@@ -283,6 +283,11 @@ def prefetch(b: Builder, inst: PtxInst) -> None:
 
 
 def discard(b: Builder, inst: PtxInst) -> None:
+    if inst.has("bulk"):
+        from stages.lower.rules.bulk import bulk
+
+        bulk(b, inst)
+        return
     _cctl(b, inst, "RML2" if inst.op == "discard" else "DML2")
 
 

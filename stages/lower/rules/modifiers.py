@@ -88,7 +88,9 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     "prefetch": _s("local global L1 L2 L1::32B valid_addr L2::evict_last L2::evict_normal tensormap param const"),
     "prefetchu": _s("L1"),
     "discard": _s("global L2"),
-    "applypriority": _s("global L2::evict_normal"), "mov": _s("v2 v4"), "cvta": _SPACES | _s("to"), "isspacep": _SPACES,
+    "fabric": _s("submit wait op_restrict::fetching sync_restrict::reads"),
+    "applypriority": _s("global L2::evict_normal async bulk bulk_group tensor tile tile::gather4 im2col im2col::w "
+        "im2col::w::128 1d 2d 3d 4d 5d"), "mov": _s("v2 v4"), "cvta": _SPACES | _s("to"), "isspacep": _SPACES,
     "cvt": _s("sat pack"),
     "atom": _ATOMIC | _VECTOR, "red": _ATOMIC | _VECTOR | _s("async mbarrier::complete_tx::bytes mmio"),
     "clusterlaunchcontrol": _s("try_cancel async query_cancel is_canceled get_first_ctaid get_first_ctaid::x "
@@ -99,16 +101,18 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     "membar": _s("cta gl sys proxy alias"),
     "fence": _SCOPES | _s("sc acq_rel acquire release proxy async async.global global shared::cta shared::cluster "
         "mbarrier_init")
-    | _s("sync_restrict::shared::cluster sync_restrict::shared::cta tensormap::generic async::generic alias"),
+    | _s("sync_restrict::shared::cluster sync_restrict::shared::cta tensormap::generic async::generic alias "
+        "sync_restrict::read fabric::generic generic::fabric fabric::fabric"),
     "shfl": _s("sync up down bfly idx"), "vote": _s("sync any all uni ballot"), "match": _s("sync any all"),
     "redux": _s("abs NaN sync add min max and or xor"), "elect": _s("sync"),
     "cp": _s("mbarrier arrive noinc async ca cg shared shared::cta global commit_group wait_group wait_all")
+        | _s("multicast::cluster::16b multicast::cluster::32b L2::evict_last")
         | _L2_FETCH | _HINT | _BULK | _SCOPES,
     "tensormap": _s("replace tile global_address rank box_dim global_dim global_stride element_stride elemtype "
         "interleave_layout swizzle_mode fill_mode")
     | _s("swizzle_atomicity global shared::cta b1024 cp_fenceproxy tensormap::generic release sync aligned") | _SCOPES,
     "multimem": _s("ld_reduce st red weak relaxed acquire release global add min max and or xor acc::f16 acc::f32")
-        | _s("cp async bulk bulk_group shared::cta cp_mask") | _SCOPES | _VECTOR,
+        | _s("cp async bulk bulk_group shared::cta cp_mask reduce noftz inc dec") | _SCOPES | _VECTOR,
     "setmaxnreg": _s("inc dec sync aligned"),
     "wgmma": _s("fence mma_async commit_group wait_group sync aligned sp satfinite and popc") | _WGMMA_SHAPES,
     "griddepcontrol": _s("wait launch_dependents"), "pmevent": _s("mask"),
@@ -131,7 +135,9 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     | _s("relaxed acquire release shared::cluster") | _SCOPES,
     **{op + n: _s("sat add min max wrap clamp po shr7 shr15 eq ne lt le gt ge") for op in ("vadd", "vsub", "vabsdiff",
         "vmin", "vmax", "vshl", "vshr", "vset", "vmad", "vavrg") for n in ("", "2", "4")},
-    "tcgen05": _TCGEN05, "mapa": _s("shared::cluster"), "getctarank": _s("shared::cluster"),
+    "tcgen05": _TCGEN05
+        | _s("multicast::cluster::16b multicast::cluster::32b sync_restrict::shared::read::mma::a"),
+    "mapa": _s("shared::cluster"), "getctarank": _s("shared::cluster"),
     "createpolicy": _s("global fractional range cvt L2 L2::evict_last L2::evict_first L2::evict_unchanged "
         "L2::evict_normal"),
 }  # fmt: skip

@@ -18,10 +18,16 @@ _RED_INT = {"u32": "", "b32": "", "s32": ".S32", "u64": ".64", "b64": ".64", "s6
 
 
 def multimem(b: Builder, inst: PtxInst) -> None:
-    """multimem.ld_reduce, .st and .red; a bulk copy is one to global memory (ptxas 13.5 writes the same)."""
+    """multimem.ld_reduce, .st and .red; a bulk copy is one to global memory, a bulk reduction one with an
+    order (as in ptxas 13.5's code)."""
     b.need(inst, "multimem")
     if inst.mods[0] == "cp":
-        bulk(b, PtxInst("cp", inst.mods[1:], inst.types, inst.operands, inst.guard, inst.line, inst.loc, inst.row))
+        bulk(
+            b,
+            PtxInst(
+                "cp", (*inst.mods[1:], "multimem"), inst.types, inst.operands, inst.guard, inst.line, inst.loc, inst.row
+            ),
+        )
         return
     what = inst.mods[0]
     t = inst.types[-1]

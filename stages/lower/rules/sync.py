@@ -155,6 +155,14 @@ def membar(b: Builder, inst: PtxInst) -> None:
     _fenced(b, "SC", scope)
 
 
+def fabric(b: Builder, inst: PtxInst) -> None:
+    """fabric.submit sends what was asked for, and fabric.wait orders reads, which wait anyway (as in ptxas's code)."""
+    if inst.has("submit") and not inst.has("op_restrict::fetching"):
+        with b.region():
+            b.emit("UTMACMDFLUSH")
+            b.emit("DEPBAR.LE", (), (Name("N", "SB0"), Imm("I", 0)))
+
+
 def fence_rule(b: Builder, inst: PtxInst) -> None:
     if inst.has("tensormap::generic"):
         b.need(inst, "tensor-maps")
@@ -164,10 +172,12 @@ def fence_rule(b: Builder, inst: PtxInst) -> None:
             fence(b, "ALL", "sys" if inst.has("sys") else "gpu")
         return
     if inst.has("alias"):
-        if inst.has("release"):
+        if inst.has("release"):  # of reads too, for which ptxas only waits
             fence(b, "ALL", "sys")
         elif inst.has("acquire"):
             invalidate(b)
+            if inst.has("fabric::generic") or inst.has("fabric::fabric"):
+                b.emit("FENCE.VIEW.ASYNC.G")
         else:
             _alias(b)
         return
@@ -433,7 +443,7 @@ def pmevent(b: Builder, inst: PtxInst) -> None:
 
 
 RULES: dict[str, Rule] = {
-    "bar": bar, "barrier": bar, "membar": membar, "fence": fence_rule, "shfl": shfl, "vote": vote,
+    "fabric": fabric, "bar": bar, "barrier": bar, "membar": membar, "fence": fence_rule, "shfl": shfl, "vote": vote,
     "activemask": activemask, "match": match,
     "redux": redux, "elect": elect, "cp": cp, "nanosleep": nanosleep, "griddepcontrol": griddep, "pmevent": pmevent,
 }  # fmt: skip

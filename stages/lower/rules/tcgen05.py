@@ -18,7 +18,7 @@ from ir_format.model import PT, RZ, UPT, URZ, Imm, Mem, Name, Operand, Reg
 from ir_format.ptx import PtxInst
 from stages.lower.builder import Builder, Rule
 from stages.lower.rules.async_copy import shared_address
-from stages.lower.rules.bulk import each_thread, shared_word
+from stages.lower.rules.bulk import each_thread, mask_of_blocks, shared_word
 from stages.lower.rules.integer import Val, add32, compare, logic
 from stages.lower.rules.warpgroup import vector
 from stages.lower.uniform_operands import Uniform
@@ -199,13 +199,16 @@ def _shift(b: Builder, inst: PtxInst) -> None:
 
 
 def _commit(b: Builder, inst: PtxInst) -> None:
-    many = inst.has("multicast::cluster")
-    name = "UTCBAR" + _pair_of_ctas(b, inst) + (".MULTICAST" if many else "")
+    mask = mask_of_blocks(b, inst, list(inst.operands))
+    name = "UTCBAR" + _pair_of_ctas(b, inst) + ("" if mask is None else ".MULTICAST")
+    if inst.has("sync_restrict::shared::read::mma::a"):
+        name += ".MMA_READ_SHM_A"
     at = shared_word(b, inst, inst.operands[0])
-    mask = b.src(inst.operands[1], "u16") if many else None
+    if mask is not None and not inst.has("multicast::cluster::32b"):
+        mask = b.ext(mask, "u16")
 
     def make(u: Uniform) -> None:
-        b.emit(name, (), (u.at([at]), URZ, URZ if mask is None else u.block([b.ext(mask, "u16")])))
+        b.emit(name, (), (u.at([at]), URZ, URZ if mask is None else u.block([mask])))
 
     each_thread(b, make)
 

@@ -212,13 +212,18 @@ fence | sync_restrict::* | F:.sync_restrict | t90 v8.6
 fence | mbarrier_init | F:.op_restrict | t90 v8.0
 fence | | F:fence instruction | v6.0 t70
 fence.proxy | alias/async | F:fence.proxy | v7.5 t70
-fence.proxy | alias acquire/release | F:order and scope with fence.proxy.alias | v9.4 t90
+fence.proxy | fabric::generic/generic::fabric/fabric::fabric | \
+I:fence.proxy with unidirectional fabric proxy fence | v9.3 on=100g
+fence.proxy | alias acquire/release !fabric::generic !generic::fabric !fabric::fabric | \
+F:order and scope with fence.proxy.alias | v9.4 t90
 fence.proxy | tensormap::generic/async::generic | F:fence.proxy with unidirection proxy fence | v8.3
 fence.proxy | tensormap::generic/async::generic | I:fence.proxy with unidirection proxy fence | on=90g
 fence.proxy | async::generic | F:.sync_restrict | t90 v8.6
 fence.proxy | release/alias | F:generic addressing | t20 v2.0
 fence.proxy | async !global !shared::cta !shared::cluster | F:generic addressing | t20 v2.0
 mapa getctarank | !shared::cluster | F:generic addressing | t20 v2.0
+fabric.submit fabric.wait | | F:{name} | v9.3 on=100g
+applypriority.async.bulk applypriority.async.bulk.tensor | | I:applypriority.async.bulk | v9.4 on=107f
 membar.proxy | | F:membar.proxy | v7.5 t60
 """
 
@@ -348,6 +353,7 @@ cp.async.bulk.tensor | cta_group::1/cta_group::2 | F:.{mod} | v8.6 on=100f+110f
 cp.async.bulk.tensor | tile::gather4 shared::cta | F:.tile::gather4 with destination state space as .shared::cta | t100
 cp.async.bulk.tensor | tile::* | F:.{mod} | v8.6
 * | ignore_oob | F:.{mod} | t90 v9.2
+cp.async.bulk cp.async.bulk.tensor tcgen05.commit | multicast::cluster::32b | F:{name}.{mod} | v9.4 on=107f
 * | sync_restrict::proxy::async/2pi | F:.{mod} | v9.5
 * | layout::v0/layout::v1 | F:.{mod} | v9.3 t90
 * | phase_type::primary/phase_type::conditional | F:.{mod} | t90 v9.3
@@ -441,18 +447,14 @@ OTHER = _AFTER
 
 # What ptxas 13.5 knows and orias does not support: beginnings of opcodes, and the gates before that answer.
 BEYOND = """
-fabric.try_get fabric.try_put fabric.try_red fabric.try_pullred fabric.submit fabric.wait | F | v9.3 on=100g
-multimem.cp.reduce | F | t90 v9.1
-applypriority.async.bulk spcompress spdecompress | I | v9.4 on=107f
+fabric.try_get fabric.try_put fabric.try_red fabric.try_pullred | F | v9.3 on=100g
+spcompress spdecompress | I | v9.4 on=107f
 tensormap.query | I | v9.5 on=90g
-fence.alias | F | v9.5 t90
 """
 
 # Modifiers of which the same is true.
 BEYOND_WORDS = frozenset(
     [
-        "multicast::cluster::16b",
-        "multicast::cluster::32b",
         "override::global_address",
         "override::global_dim",
         "override::global_dim_stride",
@@ -467,8 +469,6 @@ BEYOND_WORDS = frozenset(
         "collector::b::use",
         "collector::b::lastuse",
         "collector::b::discard",
-        "sync_restrict::shared::read::mma::a",
-        "sync_restrict::read",
         "alloc_class",
         "counted::bytes",
     ]

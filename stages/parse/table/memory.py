@@ -81,6 +81,10 @@ fence | - | mbarrier_init release cluster | | v8.0 t90
 fence | - | acquire/release $scope | | v6.0 t70
 fence.proxy | - | alias | | v7.5 t70
 fence.proxy | - | alias acquire/release sys | | v9.4 t90
+fence.proxy | - | fabric::generic/generic::fabric/fabric::fabric alias acquire/release sys | | v9.3 t100
+fence | - | alias release sync_restrict::read sys | | v9.5 t90
+fabric.submit | - | op_restrict::fetching? | | v9.3 on=100g
+fabric.wait | - | sync_restrict::reads | | v9.3 on=100g
 fence.proxy | - | async global/shared::cta/shared::cluster? | | v7.5 t70
 fence.proxy | - | tensormap::generic release $scope | | v8.3 t70 on=90g
 fence.proxy | - | tensormap::generic acquire $scope | m, i | v8.3 t70 on=90g | size128

@@ -77,7 +77,15 @@ tcgen05.cp | - | {_CG} 64x128b warpx2::02_13/warpx2::01_23 b8x16 b6x16_p32/b4x16
 tcgen05.cp | - | {_CG} 32x128b warpx4 b8x16 b6x16_p32/b4x16_p64 | ta:A, s:u64 | {_ON}
 tcgen05.shift | - | {_CG} down | ta:A | v8.6 on=100a+103a+107a+110a
 tcgen05.commit | b64 | {_CG} mbarrier::arrive::one shared::cluster? | m | {_ON}
-tcgen05.commit | b64 | {_CG} mbarrier::arrive::one shared::cluster? multicast::cluster | m, s:u16 | {_ON}
+tcgen05.commit | b64 | {_CG} mbarrier::arrive::one shared::cluster? multicast::cluster/multicast::cluster::16b | \
+m, s:u16 | {_ON}
+tcgen05.commit | b64 | {_CG} mbarrier::arrive::one shared::cluster? multicast::cluster::32b | m, s:u32 | v9.4 on=107f
+tcgen05.commit | b64 | {_CG} sync_restrict::shared::read::mma::a mbarrier::arrive::one shared::cluster? | m | \
+v9.4 on=107f
+tcgen05.commit | b64 | {_CG} sync_restrict::shared::read::mma::a mbarrier::arrive::one shared::cluster? \
+multicast::cluster/multicast::cluster::16b | m, s:u16 | v9.4 on=107f
+tcgen05.commit | b64 | {_CG} sync_restrict::shared::read::mma::a mbarrier::arrive::one shared::cluster? \
+multicast::cluster::32b | m, s:u32 | v9.4 on=107f
 tcgen05.fence::before_thread_sync | - | | | {_ON}
 tcgen05.fence::after_thread_sync | - | | | {_ON}
 tcgen05.wait::ld | - | sync aligned | | {_ON}
