@@ -195,7 +195,7 @@ def _paired(
         return [text for text in named if text.startswith("Instruction")] + [pair] + named + worded
     if opcode.op in ("ld", "st"):
         return sizes + named + [pair] + worded
-    return (named if opcode.op not in ("atom", "red") else []) + sizes + [pair] + named + worded
+    return (named if opcode.name not in ("atom", "red") else []) + sizes + [pair] + named + worded
 
 
 def _hinted(t: Typed, kinds: tuple[str, ...]) -> bool:

@@ -99,6 +99,7 @@ LINES = {
         "bra %tid.x",
         "tld4.r.3d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [tx, {%f1,%f2,%f3,%f4}]",
         "brx.idx %r1, %tid.x",
+        "red.async.relaxed.cluster.inc.u32 [%rd1], %u9",
         "tex.grad.1d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [tx, {%f1}], %tid.x, {%f1}",
         "tex.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [tx, {%f1,%f2}], %tid.x",
         "st.global.v2.b32 [gm], %clock",
