@@ -23,7 +23,8 @@ TAGS: Final = {
     "atomic": "reads and writes memory in one step",
     "convergent": "its result depends on the threads of the warp that execute it: it never moves to a place that "
         "other threads execute",
-    "synchronizing": "threads exchange values or wait for each other: such instructions keep their order",
+    "synchronizing": "threads exchange values or wait for each other: such instructions keep their order "
+        "(exchanges only among the others)",
     "waits": "a thread may wait here for others",
     "diverging": "converged threads of a warp may diverge after it",
     "varies": "the result may differ between the threads of a warp although the sources are equal",

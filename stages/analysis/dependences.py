@@ -35,10 +35,12 @@ def fences(inst: Inst) -> bool:
     return inst.op in FENCES or (inst.attrs is not None and "fence" in inst.attrs)
 
 
-#: Convergent instructions: threads of a warp exchange values or wait for each other. They keep their order. Matrix
-#: products, their loads and stores are not among them: a warp executes them converged (ptxas reorders them too:
-#: measured).
+#: Convergent instructions: threads of a warp exchange values or wait for each other. They keep their order, but for
+#: exchanges among themselves: the same threads execute all of a block between two of the others, so that chains of them
+#: overlap (ptxas reorders them too: measured). Matrix products, their loads and stores are not among them: a warp
+#: executes them converged (ptxas reorders them too: measured).
 CONVERGENT: Final = facts.having("synchronizing")
+_EXCHANGING: Final = facts.exchanging()
 _SPECIAL: Final = facts.having("sreg")
 _STRONG: Final = ("STRONG", "MMIO")
 
@@ -301,6 +303,7 @@ def build_graph(insts: list[Inst], model: Model) -> Graph:
     results: dict[int, int] = {}  # which result of its writer a cell is
     readers: dict[int, list[int]] = {}
     wall = convergent = -1
+    exchanges: list[int] = []  # since the last other convergent instruction
     free = 0  # the first node after the last wall
     loose: list[int] = []  # nodes before the wall that may move after it
     for node, inst in enumerate(insts):
@@ -346,11 +349,18 @@ def build_graph(insts: list[Inst], model: Model) -> Graph:
             free = node + 1
             memory = Memory(graph)
             convergent = -1
+            exchanges = []
             continue
         if inst.op in CONVERGENT:
             if convergent >= 0:
                 add(convergent, node, 1)
-            convergent = node
+            if inst.op in _EXCHANGING:
+                exchanges.append(node)
+            else:
+                for n in exchanges:
+                    add(n, node, 1)
+                convergent = node
+                exchanges = []
         if inst.op in _COMPUTES and inst.attrs is None:
             continue
         memory_edges(memory, node, inst, writers, model.first_cell)

@@ -19,7 +19,9 @@ from ir_format.isa import facts
 from ir_format.model import REUSE, RZ, ZERO, Block, Imm, Inst, Mem, Name, Operand, Reg, Unit
 from ir_format.text import print_inst
 
-_WALLS: Final = facts.having("wall") | facts.having("synchronizing")
+#: Exchanges of values between threads keep their place among the walls, not their order among themselves.
+_EXCHANGING: Final = facts.exchanging()
+_WALLS: Final = (facts.having("wall") | facts.having("synchronizing")) - _EXCHANGING
 _FENCES: Final = facts.having("fence") | facts.having("wall")
 _LOADS: Final = facts.loads()
 _STORES: Final = facts.stores()
@@ -115,6 +117,8 @@ class _Run:
         if space is not None:
             places = self._places(i, space)
             seen = (self.fences, *[self.memory.get(p, -1) for p in places])
+        elif i.op in _EXCHANGING:
+            seen = (len(self.walls[0]),)
         text = print_inst(_without_ctl(i), None)
         made = self.number((key, values, old, seen), text)
         self.reads.setdefault(made, list(zip(read, values)))

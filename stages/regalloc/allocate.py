@@ -363,7 +363,7 @@ def _place_all(
     if best is not None:
         for group, base in zip(free, best[1]):
             group.base = base
-        if file == "R":
+        if file in ("R", "P"):
             best[2].spread(free, func.name not in job.standard)
         return True
     for _ in range(RETRIES):

@@ -127,8 +127,9 @@ class Bank:
     def spread(self, groups: Sequence[Group], all_below: bool) -> None:
         """Rotate short live ranges over the registers. A result then seldom has to wait for the readers of the previous
         value of its register, so the scheduler can reorder more. The bank holds all groups of its file, ``groups`` are
-        those that may move. Only registers in use are taken (``all_below``: and those below them)."""
-        used = max(self.used, default=-1) if all_below else -1
+        those that may move. Only registers in use are taken (``all_below``: and those below them; all of the file for
+        predicates, which cost no occupancy)."""
+        used = max(self._order if self.file == "P" else self.used, default=-1) if all_below else -1
         order = [r for r in self._order if r in self.used or r <= used]
         self._usable = frozenset(order)
         count = len(order)

@@ -112,3 +112,66 @@ def test_chains_of_a_loop_overlap() -> None:
     (insts,) = [b for b in _rows('.pragma "nounroll"; ' + body, "sm_90") if sum(i.op == "IMAD" for i in b) >= 32]
     made = [i.dsts[0] for i in insts if i.op == "IMAD"]
     assert not any(a == b for a, b in pairwise(made))
+
+
+def _first_wait(ops: list[str], loaded: str, reader: str) -> int:
+    """The most instructions of ``loaded`` before the first ``reader``."""
+    return ops[: ops.index(reader)].count(loaded)
+
+
+def test_chains_of_exchanges_overlap() -> None:
+    """Four sums over a warp, one after another in the program: the four exchanges of a step come together, as in
+    ptxas's code."""
+    steps = "".join(
+        f"shfl.sync.bfly.b32 %g{c}, %f{c}, {16 >> n}, 31, -1; add.f32 %f{c}, %f{c}, %g{c};"
+        for c in range(4)
+        for n in range(5)
+    )
+    loads = "".join(f"ld.global.f32 %f{c}, [%rd3+{128 * c}];" for c in range(4))
+    ends = "".join(f"st.global.f32 [%rd3+{128 * c}], %f{c};" for c in range(4))
+    body = START + f".reg .f32 %g<4>; {loads} {steps} {ends} ret;"
+    (ops,) = [[i.op for i in b] for b in _rows(body, "sm_90") if any(i.op == "SHFL" for i in b)]
+    assert _first_wait(ops, "SHFL", "FADD") == 4
+
+
+def test_a_barrier_keeps_exchanges_on_its_side() -> None:
+    """Exchanges pass one another, but none passes a barrier."""
+    one = "shfl.sync.bfly.b32 %f{0}, %f{0}, 1, 31, -1;"
+    body = (
+        START + "ld.global.f32 %f0, [%rd3]; ld.global.f32 %f1, [%rd3+128];"
+        "ld.global.f32 %f2, [%rd3+256]; ld.global.f32 %f3, [%rd3+384];"
+        f"{one.format(0)} {one.format(1)} bar.sync 0; {one.format(2)} {one.format(3)}"
+        "st.global.f32 [%rd3], %f0; st.global.f32 [%rd3+128], %f1; st.global.f32 [%rd3+256], %f2;"
+        "st.global.f32 [%rd3+384], %f3; ret;"
+    )
+    ops = [i.op for b in _rows(body, "sm_90") for i in b if i.op in ("SHFL", "BAR")]
+    assert ops == ["SHFL", "SHFL", "BAR", "SHFL", "SHFL"]
+
+
+def test_words_needed_late_leave_room_for_the_quad_needed_first() -> None:
+    """Steps of a product from shared memory, each with a quad and a word, in 32 registers: the second quad is under way
+    when the first is used; words for later steps do not fill its place."""
+    steps = "".join(
+        f"ld.shared.v4.f32 {{%b0, %b1, %b2, %b3}}, [%r3+{16 * n}]; ld.shared.f32 %a, [%r4+{260 * n}];"
+        + "".join(f"fma.rn.f32 %c{k}, %a, %b{k}, %c{k};" for k in range(4))
+        for n in range(12)
+    )
+    keep = "".join(f"mul.lo.s32 %k{n}, %r1, {n + 3};" for n in range(9))
+    used = "".join(f"st.global.u32 [%rd3+{128 * n + 16}], %k{n};" for n in range(9))
+    ends = "".join(f"st.global.f32 [%rd3+{4 * k}], %c{k};" for k in range(4))
+    zero = "".join(f"mov.f32 %c{k}, 0f3F800000;" for k in range(4))
+    body = (
+        '.pragma "nounroll"; .shared .align 16 .b8 sm[8192]; .reg .f32 %a, %b<4>, %c<4>; .reg .b32 %k<9>;'
+        + START
+        + f"mov.u32 %r3, sm; add.s32 %r4, %r3, 4096; shl.b32 %r5, %r1, 2; add.s32 %r4, %r4, %r5; {keep} {zero}"
+        f"L: bar.sync 0; {steps} add.s32 %r2, %r2, -1; setp.ne.s32 %p1, %r2, 0; @%p1 bra L; {ends} {used} ret;"
+    )
+    (insts,) = [b for b in _rows(body, "sm_80") if sum(i.op == "FFMA" for i in b) == 48]
+    quads = words = late = 0
+    for i in insts:
+        quads += i.op == "LDS" and "128" in i.mods
+        if i.op == "FFMA":
+            if words % 4 == 0 and words < 40 and quads <= words // 4 + 1:
+                late += 1
+            words += 1
+    assert not late

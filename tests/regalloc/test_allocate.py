@@ -337,3 +337,17 @@ def test_short_lives_go_from_register_to_register() -> None:
     ]
     assert all(a != b for a, b in pairwise(numbers[8:]))
     assert max(numbers) <= 8  # R1 is the stack pointer
+
+
+def test_predicates_take_turns() -> None:
+    """Tests of guards of one store each: every one has a predicate of its own, as in ptxas's code, so that none waits
+    until the store before it has read its guard."""
+    k = Kernel()
+    v = k.load()
+    for n in range(5):
+        p = k.reg("P")
+        k.emit("ISETP.LT.AND", (p, Reg("P", -1)), (v, imm(n), Reg("P", -1)))
+        k.emit("STS", (), (imm(4 * n), v), guard=p)
+    after = allocated(k.unit())
+    guards = [i.guard.num for i in after.functions[0].blocks[0].insts if i.op == "STS" and i.guard is not None]
+    assert len(set(guards)) == 5

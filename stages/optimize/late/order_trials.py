@@ -358,8 +358,8 @@ class _Front:
         return makers if makers and (not ready or makers[-1] > ready[-1]) else ready
 
     def modest(self, some: list[int], pressure: _Pressure, room: int) -> int:
-        """The first of the foremost instructions that makes no more R values than it ends and there is room for; it is
-        taken out. -1 if there is none."""
+        """The foremost instruction if there is room for the R values that it makes and does not end, or the first one
+        behind it that needs no room: that is kept for the foremost. It is taken out. -1 if there is none."""
         body, done = self._body, self._done
         mask, starts, ends = body.mask, body.starts, pressure.ends
         seen, at = 0, len(some) - 1
@@ -373,6 +373,7 @@ class _Front:
                     del some[at]
                     return node
                 seen += 1
+                room = 0
             at -= 1
         return -1
 
