@@ -152,19 +152,18 @@ def assign(blocks: list[ScoreboardedBlock], cfg: Cfg) -> None:
     reserved = any(i.op in _COUNTED for b in blocks for i in b.insts)
     later = _later_writes(blocks, cfg)
     order = layout_order(cfg)
+    entries: dict[int, _State] = {}
     exits: dict[int, _State] = {}
-    for pos in order:
-        entry = _State()
-        for pred in cfg.preds[pos]:
-            if pred in exits:
-                entry.join(exits[pred])
-        exits[pos] = _Allocator(blocks[pos], entry, later[pos], reserved).run()
-    for pos in order:  # a second time for loops of one block: now the state at the end of an iteration is known
-        if pos in cfg.succs[pos] and exits[pos].any:
+    for again in (False, True):  # the second time, what is outstanding at the end of an iteration is known
+        for pos in order:
             entry = _State()
             for pred in cfg.preds[pos]:
-                entry.join(exits[pred])
-            _Allocator(blocks[pos], entry, later[pos], reserved).run()
+                if pred in exits:
+                    entry.join(exits[pred])
+            if again and entry.same(entries[pos]):
+                continue
+            entries[pos] = entry.copy()
+            exits[pos] = _Allocator(blocks[pos], entry, later[pos], reserved).run()
     add_waits(blocks, cfg)
 
 

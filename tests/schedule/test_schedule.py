@@ -9,7 +9,7 @@ import pytest
 
 from ir_format.hazards import hazards
 from ir_format.isa import target
-from ir_format.model import PT, RZ, Block, Function, Header, Inst, Mem, Reg, Unit, imm
+from ir_format.model import PT, RZ, Block, Function, Header, Inst, Label, Mem, Reg, Unit, imm
 from orchestrator.api import compile_ptx
 from stages.disasm.cubin import read_cubin
 from stages.disasm.listing import decode_section
@@ -183,6 +183,31 @@ add.s32 %i, %i, %s; setp.lt.s32 %c, %i, %n; @%c bra LOOP; ret; }
     ctl = insts[loads[0]].ctl
     assert ctl is not None and ctl.wr < 6
     assert not [i for i in insts[loads[0] + 1 : loads[1] + 1] if i.ctl is not None and i.ctl.wait >> ctl.wr & 1]
+
+
+def test_no_load_joins_a_scoreboard_from_the_end_of_a_loop() -> None:
+    """A loop of two blocks that ends with a store: what overwrites the store's address at the start of the next
+    iteration waits for that read alone, not for the load before it."""
+    f = Function("f")
+    head, tail, end = Block(0), Block(1), Block(2)
+    f.blocks = [head, tail, end]
+    p = Reg("P", 0)
+    head.insts = [
+        Inst("LDG", ("E",), (r(20),), (Mem("M", r(2, 2)),)),
+        Inst("LDG", ("E",), (r(10),), (Mem("M", r(4, 2)),)),
+        Inst("IADD3", (), (r(21), PT, PT), (r(20), r(10), RZ)),
+        Inst("BRA", (), (), (Label("L", 2),), guard=p),
+    ]
+    tail.insts = [
+        Inst("IADD3", (), (r(11), PT, PT), (r(21), r(20), RZ)),
+        Inst("STG", ("E",), (), (Mem("M", r(10, 2)), r(21))),
+        Inst("BRA", (), (), (Label("L", 0),)),
+    ]
+    end.insts = [Inst("EXIT")]
+    schedule(f, 120, order=False)
+    first, second = (i.ctl for i in head.insts[:2])
+    assert first is not None and second is not None
+    assert first.wr < 6 and second.wait and not second.wait >> first.wr & 1
 
 
 def test_former_names_of_passes_are_taken() -> None:
