@@ -12,7 +12,7 @@ earlier ones, then it acts as a fence of its space.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Final, Protocol
 
@@ -65,11 +65,13 @@ Place = tuple[object, ...]
 
 
 class Graph:
-    """``succs[i]``: (later node, cycles); ``waits[i]``: number of edges into ``i``."""
+    """``succs[i]``: (later node, cycles); ``waits[i]``: number of edges into ``i``; ``begin[i]``: the cycle from which
+    on what ``i`` reads from before the block is there."""
 
-    __slots__ = ("succs", "waits")
+    __slots__ = ("begin", "succs", "waits")
 
     def __init__(self, count: int) -> None:
+        self.begin = [0] * count
         self.succs: list[list[tuple[int, int]]] = [[] for _ in range(count)]
         self.waits = [0] * count
 
@@ -100,7 +102,7 @@ class ReadyList:
     def __init__(self, graph: Graph) -> None:
         self._succs = graph.succs
         self._waits = graph.waits[:]
-        self.earliest = [0] * len(graph.succs)
+        self.earliest = graph.begin[:]
 
     def first(self) -> list[int]:
         """The nodes without predecessors."""
@@ -292,8 +294,29 @@ class Physical:
         return PHYSICAL_BASE[reg.file] + reg.num
 
 
-def build_graph(insts: list[Inst], model: Model) -> Graph:
-    """The graph of a block's instructions in program order."""
+#: Results at least so late are still under way in the next block, and the instructions before its end among which they
+#: are looked for.
+UNDER_WAY: Final = 100
+UNDER_WAY_TAIL: Final = 48
+
+
+def under_way(read: list[list[int]], written: list[list[int]], late: list[int]) -> dict[int, int]:
+    """The cells whose results are under way at the end of a block, and the cycles until they are there; of its last
+    instructions: cells that each reads and writes, and the latency of its results."""
+    found: dict[int, int] = {}
+    touched: set[int] = set()
+    for n in range(len(late) - 1, -1, -1):
+        if late[n] >= UNDER_WAY:
+            for c in written[n]:
+                if c not in touched:
+                    found[c] = late[n]
+        touched.update(read[n], written[n])
+    return found
+
+
+def build_graph(insts: list[Inst], model: Model, coming: Mapping[int, int] | None = None) -> Graph:
+    """The graph of a block's instructions in program order. ``coming``: cells whose values are under way at its start,
+    and the cycles until they are there."""
     graph = Graph(len(insts))
     add, succs = graph.add, graph.succs
     memory = Memory(graph)
@@ -338,6 +361,10 @@ def build_graph(insts: list[Inst], model: Model) -> Graph:
                         succs[reader].append((node, 1))
                         edges += 1
         graph.waits[node] += edges
+        if coming:
+            for cell in read[node]:
+                if cell in coming and (cell not in writers or writers[cell] == node):
+                    graph.begin[node] = max(graph.begin[node], coming[cell])
         if model.is_wall(node):
             earlier = [*loose, *range(free, node)]
             loose = model.sinks(node, earlier)

@@ -9,24 +9,26 @@ order.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Mapping
 
 from ir_format.hazards import Access, Hazards
 from ir_format.model import Inst
 from stages.analysis.dependences import Physical, ReadyList, build_graph
 
 
-def list_schedule(insts: list[Inst], accesses: list[Access], hazards: Hazards) -> list[int]:
-    """The new order of a block, as indices into ``insts``."""
+def list_schedule(insts: list[Inst], accesses: list[Access], hazards: Hazards, begun: Mapping[int, int]) -> list[int]:
+    """The new order of a block, as indices into ``insts``. ``begun``: cells whose values are under way at its start,
+    and the cycles until they are there."""
     count = len(insts)
     if count < 2:
         return list(range(count))
-    graph = build_graph(insts, Physical(insts, accesses, hazards))
+    graph = build_graph(insts, Physical(insts, accesses, hazards), begun)
     height = graph.critical_paths()
     ready_list = ReadyList(graph)
     earliest = ready_list.earliest
     ready: dict[str, list[tuple[int, int]]] = {}
     free_at: dict[str, int] = {}
-    coming: list[tuple[int, int]] = [(0, n) for n in ready_list.first()]
+    coming: list[tuple[int, int]] = [(earliest[n], n) for n in ready_list.first()]
     heapq.heapify(coming)
     out: list[int] = []
     now = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ir_format.flow import build_cfg
 from ir_format.hazards import Access, Hazards, hazards
 from ir_format.model import Function, Inst, Label, Unit, label
-from stages.analysis.dependences import as_allowed
+from stages.analysis.dependences import UNDER_WAY, UNDER_WAY_TAIL, as_allowed, under_way
 from stages.plumbing.runner import Context
 from stages.schedule.control import assign_gaps, emit
 from stages.schedule.list_scheduling import list_schedule
@@ -18,12 +18,29 @@ def order_unit(unit: Unit, ctx: Context) -> None:
     known: dict[int, Access] = {}  # by identity: both passes see the same instructions
     ctx.kept["accesses"] = known
     for function in unit.functions:
+        under_way_after: list[dict[int, int]] = []
         for block in function.blocks:
+            accesses = [tables.access(i) for i in block.insts]
+            known.update(zip(map(id, block.insts), accesses))
+            under_way_after.append(_under_way(accesses))
+        preds = build_cfg(function).preds if any(under_way_after) else []
+        for pos, block in enumerate(function.blocks):
             if len(block.insts) > 1:
-                accesses = [tables.access(i) for i in block.insts]
-                known.update(zip(map(id, block.insts), accesses))
-                new = as_allowed(list_schedule(block.insts, accesses, tables), ctx.allow)
+                begun: dict[int, int] = {}
+                for pred in preds[pos] if preds else ():
+                    begun.update(under_way_after[pred])
+                accesses = [known[id(i)] for i in block.insts]
+                new = as_allowed(list_schedule(block.insts, accesses, tables, begun), ctx.allow)
                 block.insts = [block.insts[i] for i in new]
+
+
+def _under_way(accesses: list[Access]) -> dict[int, int]:
+    """The cells that are under way at the end of a block (:func:`under_way`)."""
+    last = accesses[-UNDER_WAY_TAIL:]
+    if not any([a.board_w and a.latency >= UNDER_WAY for a in last]):
+        return {}
+    reads, writes = [[c for c, _, _ in a.reads] for a in last], [[c for c, _, _ in a.writes] for a in last]
+    return under_way(reads, writes, [a.latency if a.board_w else 0 for a in last])
 
 
 def control_unit(unit: Unit, ctx: Context) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ir_format.model import Header, Inst, Unit
+from ir_format.model import Header, Imm, Inst, Reg, Unit
 from stages.optimize.passes import PASSES
 from stages.optimize.values import Values
 from stages.plumbing.runner import Context, Flags
@@ -118,6 +118,26 @@ def test_minima_and_conditions(target: str) -> None:
         "add.s32 %r3, %r3, %r4; st.global.u32 [%rd5], %r3; ret;"
     )
     assert differences(signs, target, (0, 7, 40)) == []
+
+
+@pytest.mark.parametrize("target", SMS)
+def test_halves_are_selected_by_their_readers(target: str) -> None:
+    """Conversions, a product, a comparison of halves of two words: no PRMT, shift or mask moves a half, as in ptxas's
+    code; two shifts and masks by hand too."""
+    body = (
+        ".reg .b16 %c<8>; .reg .f32 %z<3>; ld.global.u32 %r3, [%rd5]; xor.b32 %r4, %r3, 4660; mov.b32 {%c1, %c2}, %r3; "
+        "mov.b32 {%c3, %c4}, %r4; shr.u32 %r6, %r4, 16; cvt.u16.u32 %c6, %r6; and.b32 %r7, %r3, 65535; "
+        "cvt.u16.u32 %c7, %r7; cvt.f32.f16 %z1, %c1; cvt.f32.f16 %z2, %c2; fma.rn.f32 %z1, %z1, %z2, %z1; "
+        "mul.f16 %c5, %c3, %c4; fma.rn.f16 %c5, %c5, %c6, %c7; setp.lt.f16 %p1, %c2, %c4; "
+        "cvt.rzi.s32.f32 %r8, %z1; cvt.u32.u16 %r9, %c5; xor.b32 %r8, %r8, %r9; @%p1 add.s32 %r8, %r8, 1; "
+        "st.global.u32 [%rd5], %r8; ret;"
+    )
+    unit, _ = looped(body, target)
+    assert not of(unit, "SHF") and not [i for i in of(unit, "LOP3") if Imm("I", 0xC0) in i.srcs]
+    assert not [i for i in of(unit, "PRMT") if i.srcs[1] == Imm("I", 0x4432)]
+    selected = [s for op in ("HADD2", "HMUL2", "HFMA2", "HSETP2") for i in of(unit, op) for s in i.srcs]
+    assert any(type(s) is Reg and s.mod == "H1_H1" for s in selected)
+    assert differences(body, target, (0, 7, 40)) == []
 
 
 @pytest.mark.parametrize("kernel", ["matmul", "trig", "divrem64"])

@@ -19,7 +19,7 @@ from ir_format.hazards.load import pipes
 from ir_format.isa import facts
 from ir_format.model import ZERO, Block, Const, Function, Inst, Reg
 from ir_format.target import STACK_REG
-from stages.analysis.dependences import as_allowed, build_graph, is_wall
+from stages.analysis.dependences import UNDER_WAY_TAIL, as_allowed, build_graph, is_wall, under_way
 from stages.optimize.analyses import Analyses
 from stages.optimize.late.order_trials import TIGHT, Body, fastest, fitting
 from stages.optimize.late.register_steps import Choice, Order, best_step, issue_cycles, register_steps, within
@@ -38,6 +38,7 @@ _SPARE_PART: Final = 12
 _PSEUDO: Final = {"COPY": ("alu", 2, 4), "PCOPY": ("alu", 2, 4), "UNDEF": ("none", 0, 0), "FENTRY": ("none", 0, 0)}
 #: Pipes that take turns: each has an interval of 2, together they take an instruction each cycle.
 _SHARED: Final = frozenset(("alu", "fma", "uni"))
+_LOADS: Final = facts.loads().keys()
 #: Results at least so late are worth an early start.
 _LONG: Final = 16
 #: Nothing moves over these: their order is a protocol of its own.
@@ -81,10 +82,16 @@ def _function(f: Function, a: Analyses, tables: Hazards) -> bool:
     steps = register_steps(tables.sm)
     choices: list[Choice] = []
     registers = _Registers(f, live.cells)
+    after: dict[int, dict[int, int]] = {}  # block -> what is under way at its end
     for pos, timing in chosen:
         block = f.blocks[pos]
         model = _Virtual(block.insts, timing, registers)
-        graph = build_graph(block.insts, model)
+        coming: dict[int, int] = {}
+        for pred in a.cfg.preds[pos]:
+            if pred not in after:
+                after[pred] = _under_way(f.blocks[pred], tables, live.cells)
+            coming.update(after[pred])
+        graph = build_graph(block.insts, model, coming)
         ends_of = live.in_cells(pos), live.out_cells(pos)
         body = Body(block.insts, (model.read, model.written), model.interval, graph, ends_of, file)
         late = _late(block.insts, timing) >= _SEVERAL
@@ -100,6 +107,20 @@ def _function(f: Function, a: Analyses, tables: Hazards) -> bool:
             ctx.count("blocks in a new order")
             changed = True
     return changed
+
+
+def _under_way(block: Block, tables: Hazards, cells: Cells) -> dict[int, int]:
+    """The cells that are under way at the end of a block (:func:`under_way`)."""
+    last = block.insts[-UNDER_WAY_TAIL:]
+    if not any([i.op in _LOADS for i in last]):
+        return {}
+    known = pipes()
+
+    def spread(regs: Iterable[Reg]) -> list[int]:
+        return [c for r in regs for c in range(cells.first(r), cells.first(r) + r.width)]
+
+    late = [known[tables.klass(i)].latency if i.op in _LOADS else 0 for i in last]
+    return under_way([spread(read_regs(i)) for i in last], [spread(written_regs(i)) for i in last], late)
 
 
 def _undefined_late(insts: list[Inst]) -> list[Inst]:

@@ -333,7 +333,8 @@ class _Front:
     def __init__(self, body: Body, done: bytearray, first: list[int]) -> None:
         self._body = body
         self._done = done
-        self.coming = first.copy()  # cycle << bits | node
+        self.coming = [body.graph.begin[n] << body.bits | n for n in first]  # cycle << bits | node
+        heapq.heapify(self.coming)
         self.ready: list[int] = []
         self.makers: list[int] = []
 
@@ -383,7 +384,7 @@ def _order(body: Body, room: int, tight: int, most: int, until: int) -> Trial | 
     interval, height, succs, mask, bits = body.interval, body.height, body.graph.succs, body.mask, body.bits
     count = len(interval)
     waits = body.graph.waits[:]
-    earliest = [0] * count
+    earliest = body.graph.begin[:]
     pressure = _Pressure(body, room)
     alive = pressure.alive
     done = bytearray(count)

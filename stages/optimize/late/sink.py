@@ -29,6 +29,7 @@ from ir_format.isa import facts
 from ir_format.model import ZERO, Const, Function, Inst, Reg
 from ir_format.rename import duplicate
 from stages.optimize.analyses import FLOW, Analyses
+from stages.optimize.late.code_sinking import sink_past_branches
 from stages.optimize.late.def_use import Place, insert, single_definitions
 from stages.optimize.late.pressure import CHEAP
 from stages.optimize.values import computes, is_pure
@@ -50,7 +51,7 @@ def sink_values(f: Function, a: Analyses) -> bool:
     if len(f.blocks) < 2:
         return False
     changed = False
-    for step in (_loads, _uniform_loads):
+    for step in (_loads, _uniform_loads, sink_past_branches):
         if step(f, a):
             changed = True
             a.keep(FLOW)

@@ -6,11 +6,14 @@ from ir_format.isa import facts
 from ir_format.model import Function
 from stages.optimize.analyses import Analyses
 from stages.optimize.evaluate.table import EVALUATORS
-from stages.optimize.scalar import constant_bank, fold, fuse, known_bits, min_max, predicates, wide_sums
+from stages.optimize.scalar import constant_bank, fold, fuse, halves, known_bits, min_max, predicates, wide_sums
 from stages.optimize.scalar.combine import Combiner, Rule
 
 #: Accesses whose address may take an offset along.
 _MEMORY = (*facts.loads(), *facts.stores(), *facts.atomics(), *facts.copies())
+
+#: Instructions on pairs of halves.
+_PACKED = [name for name, f in facts.table().items() if any(c in ("half", "hcmp") for _, c, _ in facts.alternatives(f))]
 
 _RULES: dict[str, tuple[Rule, ...]] = {
     "IADD3": (
@@ -41,6 +44,7 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "SGXT": (known_bits.fold_field,),
     **{op: (fuse.take_sign,) for op in ("FSETP", "FMUL", "FFMA", "FMNMX", "MUFU", "DADD", "DMUL", "DFMA", "DSETP")},
     "FADD": (fuse.take_sign, fuse.take_saturation),
+    **{op: (halves.select_half,) for op in _PACKED},
     "PLOP3": (predicates.opposite, predicates.join_tests),
     **{op: (fuse.fold_address,) for op in _MEMORY},
 }
