@@ -140,6 +140,40 @@ def test_halves_are_selected_by_their_readers(target: str) -> None:
     assert differences(body, target, (0, 7, 40)) == []
 
 
+@pytest.mark.parametrize("target", SMS)
+def test_two_halves_are_made_by_one_instruction(target: str) -> None:
+    """Products and sums of the halves of two words, and two conversions, packed again: one instruction for two."""
+    body = (
+        ".reg .b16 %c<9>; .reg .f32 %z<3>; ld.global.u32 %r3, [%rd5]; xor.b32 %r4, %r3, 4660; mov.b32 {%c1, %c2}, %r3;"
+        "mov.b32 {%c3, %c4}, %r4; mul.f16 %c5, %c1, %c3; mul.f16 %c6, %c2, %c4; fma.rn.f16 %c5, %c5, %c3, %c1;"
+        "fma.rn.f16 %c6, %c6, %c4, %c2; mov.b32 %r6, {%c5, %c6}; cvt.rn.f32.u32 %z1, %r3; cvt.rn.f32.u32 %z2, %r1;"
+        "cvt.rn.f16.f32 %c7, %z1; cvt.rn.f16.f32 %c8, %z2; mov.b32 %r7, {%c7, %c8}; xor.b32 %r7, %r7, %r6;"
+        "st.global.u32 [%rd5], %r7; ret;"
+    )
+    unit, _ = looped(body, target)
+    assert len(of(unit, "HMUL2")) == len(of(unit, "HFMA2")) == 1
+    if target != "sm_75":
+        assert len(of(unit, "F2FP")) == 1 and not of(unit, "PRMT")
+    assert differences(body, target, (0, 7, 40)) == []
+
+
+@pytest.mark.parametrize("target", SMS)
+def test_rotations_choices_and_saturation(target: str) -> None:
+    """A rotation and a shift of two words by hand, the choice of the greater, two bounds: one instruction each."""
+    body = (
+        ".reg .f32 %z<4>; ld.global.u32 %r3, [%rd5]; shl.b32 %r4, %r3, 7; shr.u32 %r6, %r3, 25; or.b32 %r4, %r4, %r6;"
+        "shl.b32 %r6, %r1, 9; shr.u32 %r7, %r3, 23; add.s32 %r6, %r6, %r7; xor.b32 %r4, %r4, %r6;"
+        "setp.gt.s32 %p1, %r3, %r1; selp.b32 %r8, %r3, %r1, %p1; xor.b32 %r4, %r4, %r8; setp.le.u32 %p2, %r3, 77;"
+        "selp.b32 %r8, 77, %r3, %p2; add.s32 %r4, %r4, %r8; cvt.rn.f32.s32 %z1, %r3; mul.f32 %z1, %z1, 0f30000000;"
+        "max.f32 %z2, %z1, 0f00000000; min.f32 %z2, %z2, 0f3F800000; mul.f32 %z2, %z2, 0f47000000;"
+        "cvt.rzi.s32.f32 %r9, %z2; add.s32 %r4, %r4, %r9; st.global.u32 [%rd5], %r4; ret;"
+    )
+    unit, _ = looped(body, target)
+    assert len(of(unit, "SHF")) == 2 and not of(unit, "LEA") and not of(unit, "ISETP") and not of(unit, "SEL")
+    assert not of(unit, "FMNMX") and [i.mods for i in of(unit, "FMUL")].count(("SAT",)) == 1
+    assert differences(body, target, (0, 7, 40)) == []
+
+
 @pytest.mark.parametrize("kernel", ["matmul", "trig", "divrem64"])
 def test_second_combining_run_visits_all_that_changed(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second run skips what has not changed since the first; the code equals that of a run that looks at

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ir_format.features import has
 from ir_format.isa import facts
-from ir_format.model import ABS, NEG, PT, RZ, RZ2, ZERO, Const, Imm, Inst, Mem, Operand, Reg
+from ir_format.model import ABS, NEG, NOT_PT, PT, RZ, RZ2, ZERO, Const, Imm, Inst, Mem, Operand, Reg
 from stages.optimize.evaluate.operands import WORD, value_of
 from stages.optimize.scalar.fold import negated, plain_iadd3, plain_imad, plus_constant, split_terms
 from stages.optimize.scalar.wide_sums import split_sum
@@ -249,6 +249,20 @@ def take_saturation(s: Combiner, i: Inst) -> Inst | None:
     return None
 
 
+_ONE: Final = 0x3F800000
+
+
+def saturate(s: Combiner, i: Inst) -> Inst | None:
+    """The smaller of 1 and of the greater of 0 and a value: .SAT (a NaN becomes 0 either way)."""
+    x = i.srcs[0]
+    if i.mods or i.srcs[2] != PT or value_of(i.srcs[1]) != _ONE or type(x) is not Reg or x.flags or not s.one_use(x):
+        return None
+    m = s.made_by(x, "FMNMX")
+    if m is None or m.mods or m.srcs[2] != NOT_PT or value_of(m.srcs[1]) != 0 or not s.unchanged(m, m.srcs[0]):
+        return None
+    return s.build(i, "FADD", ("SAT",), i.dsts[:1], (m.srcs[0], RZ))
+
+
 # ------------------------------------------------------------------ logic
 
 
@@ -283,6 +297,34 @@ def fuse_lop3(s: Combiner, i: Inst) -> Inst | None:
         new = s.build(i, "LOP3", ("LUT",), i.dsts, (*ins, *[RZ] * (3 - len(ins)), Imm("I", lut)))
         if new is not None:
             return new
+    return None
+
+
+#: LOP3's tables of a | b and a ^ b.
+_EITHER: Final = (0xFC, 0x3C)
+
+
+def funnel_shift(s: Combiner, i: Inst) -> Inst | None:
+    """x << n joined with y >> 32 - n (a rotation where x is y): one shift of the pair, whose upper word it is."""
+    if i.op == "LOP3":
+        if i.mods != ("LUT",) or i.dsts[0] != PT or i.srcs[2] != RZ or value_of(i.srcs[3]) not in _EITHER:
+            return None
+    elif not plain_iadd3(i) or i.srcs[2] != RZ:
+        return None
+    for a, b in ((i.srcs[0], i.srcs[1]), (i.srcs[1], i.srcs[0])):
+        if type(a) is not Reg or type(b) is not Reg or a.flags or b.flags or not s.one_use(a) or not s.one_use(b):
+            continue
+        m, n = s.made_by(a, "SHF"), s.made_by(b, "SHF")
+        if m is None or n is None or m.mods != ("L", "U32") or n.mods != ("R", "U32", "HI"):
+            continue
+        left, right = s.constant(m.srcs[1]), s.constant(n.srcs[1])
+        high, low = m.srcs[0], n.srcs[2]
+        if left is None or right is None or not 0 < left < 32 or left + right != 32 or n.srcs[0] != RZ:
+            continue
+        if type(high) is Reg and type(low) is Reg and s.unchanged(m, high) and s.unchanged(n, low):
+            return s.build(
+                i, "SHF", ("L", "U64", "HI"), i.dsts[-1:] if i.op == "LOP3" else i.dsts[:1], (low, Imm("I", left), high)
+            )
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ir_format.model import NOT_PT, PT, RZ, ZERO, Inst, Operand, Reg
 from stages.optimize.evaluate.operands import value_of
@@ -10,6 +10,9 @@ from stages.optimize.scalar.fold import inverted, plain_iadd3
 
 if TYPE_CHECKING:
     from stages.optimize.scalar.combine import Combiner
+
+#: Comparison -> whether the first operand is then the greater one.
+_GREATER: Final = {"GT": True, "GE": True, "LT": False, "LE": False}
 
 
 def fuse_min_max(s: Combiner, i: Inst) -> Inst | None:
@@ -74,3 +77,44 @@ def add_condition(s: Combiner, i: Inst) -> Inst | None:
         rest = [*terms[:n], *terms[n + 1 :], RZ]
         return s.build(i, "IADD3", ("X",), i.dsts[:1], (rest[0], rest[1], RZ, p, NOT_PT))
     return None
+
+
+def choose_min_max(s: Combiner, i: Inst) -> Inst | None:
+    """The choice between two integers by the comparison of them: their smaller or greater one."""
+    p = i.srcs[2]
+    if i.mods or type(p) is not Reg or p.num == ZERO:
+        return None
+    m = s.made_by(p._replace(flags=0), "ISETP")
+    if m is None or m.mods[-1] != "AND" or m.srcs[2] != PT or m.mods[0] not in _GREATER or len(m.mods) > 3:
+        return None
+    x, y = m.srcs[0], m.srcs[1]
+    if type(x) is not Reg or x.flags or p not in (m.dsts[0], inverted(m.dsts[0])) or not s.unchanged(m, x, y):
+        return None
+    if i.srcs[:2] == (x, y):
+        greater = _GREATER[m.mods[0]]
+    elif i.srcs[:2] == (y, x):
+        greater = not _GREATER[m.mods[0]]
+    else:
+        return None
+    which = NOT_PT if greater != bool(p.flags) else PT
+    forms: tuple[tuple[str, tuple[str, ...]], ...] = (("VIMNMX", ("S32",)), ("VIMNMX", ()), ("IMNMX", ()))
+    if "U32" in m.mods:
+        forms = (("VIMNMX", ("U32",)), ("IMNMX", ("U32",)))
+    for op, mods in forms:
+        new = s.build(i, op, mods, i.dsts[:1], (x, y, which))
+        if new is not None:
+            return new
+    return None
+
+
+def not_negative(s: Combiner, i: Inst) -> Inst | None:
+    """The greater of 0 and a signed minimum or maximum, where the instruction does that itself (.RELU)."""
+    if i.mods not in ((), ("S32",)) or i.srcs[2] != NOT_PT or any(d != PT for d in i.dsts[1:]):
+        return None
+    x = i.srcs[0]
+    if type(x) is not Reg or x.flags or x.mod or value_of(i.srcs[1]) != 0 or not s.one_use(x):
+        return None
+    m = s.made_by(x, "VIMNMX")
+    if m is None or m.mods != i.mods or any(d != PT for d in m.dsts[1:]) or not s.unchanged(m, *m.srcs[:2]):
+        return None
+    return s.build(i, "VIMNMX", (*i.mods, "RELU"), i.dsts[:1], m.srcs[:3])
