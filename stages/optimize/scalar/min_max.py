@@ -87,8 +87,10 @@ def choose_min_max(s: Combiner, i: Inst) -> Inst | None:
     m = s.made_by(p._replace(flags=0), "ISETP")
     if m is None or m.mods[-1] != "AND" or m.srcs[2] != PT or m.mods[0] not in _GREATER or len(m.mods) > 3:
         return None
-    x, y = m.srcs[0], m.srcs[1]
-    if type(x) is not Reg or x.flags or p not in (m.dsts[0], inverted(m.dsts[0])) or not s.unchanged(m, x, y):
+    x, y, made = m.srcs[0], m.srcs[1], m.dsts[0]
+    if type(x) is not Reg or x.flags or type(made) is not Reg or p not in (made, inverted(made)):
+        return None
+    if not s.unchanged(m, x, y):
         return None
     if i.srcs[:2] == (x, y):
         greater = _GREATER[m.mods[0]]
