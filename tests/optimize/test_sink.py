@@ -20,12 +20,16 @@ START = (
 )
 
 
-def _flat(body: str, sm: str) -> list[Inst]:
-    (unit,) = lower_text(kernel(body, sm), sm)
+def _optimized(text: str, sm: str) -> list[Inst]:
+    (unit,) = lower_text(text, sm)
     ctx = Context(Header("ori", sm), None, Flags())
     for p in PASSES:
         p.run(unit, ctx)
     return [i for b in unit.functions[0].blocks for i in b.insts]
+
+
+def _flat(body: str, sm: str) -> list[Inst]:
+    return _optimized(kernel(body, sm), sm)
 
 
 def _test(insts: list[Inst]) -> int:
@@ -91,3 +95,20 @@ def test_uniform_words_are_loaded_by_threads_that_go_on() -> None:
     end = _test(insts)
     assert [n for n in words if n < end] and [n for n in words if n > end]
     assert not [n for n in words if n < end and "64" in insts[n].mods]  # the descriptor, for the store alone
+
+
+def test_no_more_words_are_loaded_before_the_first_test_than_it_hides() -> None:
+    """Twelve parameters that only threads read that go on: those that the wait for the thread's number hides stay, the
+    others are loaded behind the test."""
+    params = ", ".join(f".param .u64 a{n}" for n in range(12))
+    loads = "".join(f"ld.param.u64 %a{n}, [a{n}]; cvta.to.global.u64 %a{n}, %a{n};" for n in range(12))
+    stores = "".join(f"add.s64 %b, %a{n}, %o; st.global.u32 [%b], %t;" for n in range(12))
+    text = (
+        f".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k({params}, .param .u32 n)\n"
+        "{ .reg .b64 %a<12>, %b, %o; .reg .b32 %t, %n, %c, %d; .reg .pred %p; "
+        f"{loads} mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mov.u32 %d, %ntid.x; mad.lo.s32 %t, %c, %d, %t;"
+        f"ld.param.u32 %n, [n]; setp.ge.s32 %p, %t, %n; @%p ret; mul.wide.u32 %o, %t, 4; {stores} ret; }}\n"
+    )
+    insts = _optimized(text, "sm_90")
+    end = _test(insts)
+    assert sum(i.op in ("LDC", "S2R") for i in insts[:end]) <= 6 < sum(i.op == "LDC" for i in insts)

@@ -41,6 +41,9 @@ _FAR: Final = 40
 _CLIMB: Final = 64
 #: Blocks that may load a value each for itself (guessed).
 _BLOCKS: Final = 3
+#: Loads from the constant bank and of thread numbers before the first test at which threads end: the pipe takes one in
+#: four cycles, so that more of them are not done when the numbers of the thread are there.
+_HIDDEN: Final = 6
 _UNIFORM: Final = frozenset(("ULDC", "LDCU"))
 _CALLS: Final = facts.with_value("ctl", "call")
 _LEADING: Final = facts.with_value("ctl", "bssy", "bsync") | {"WARPSYNC"}  # they are first in their blocks
@@ -73,6 +76,7 @@ def _loads(f: Function, a: Analyses) -> bool:
     paths = _Paths(f, a)
     before: dict[Place, list[Inst]] = {}
     gone: set[int] = set()
+    many: list[tuple[int, int, Inst]] = []  # of the first block, which threads that end there do not need
     for num, ((pos, at), inst) in loads.items():
         places = uses.get(num, [])
         blocks = {p for p, _ in places}
@@ -89,10 +93,20 @@ def _loads(f: Function, a: Analyses) -> bool:
         reader = next((n for p, n in places if p == to), len(f.blocks[to].insts) - 1)
         far = len(blocks) == 1 and starts[to] + reader - starts[pos] - at >= _FAR
         if not (far and inst.op == "LDC" or paths.left(pos, to)) or not ctx.allow():
+            if inst.op == "LDC" and pos == 0 and paths.exit[to] >= 0:
+                many.append((to, reader, inst))
             continue
         ctx.count("loads sunk")
         before.setdefault((to, _first(f.blocks[to].insts, reader)), []).append(inst)
         gone.add(id(inst))
+    stay = sum([i.op in ("LDC", "S2R") and id(i) not in gone for i in f.blocks[0].insts])
+    many.sort(key=lambda m: m[:2])
+    while many and stay > _HIDDEN and ctx.allow():
+        to, reader, inst = many.pop()
+        ctx.count("loads sunk")
+        before.setdefault((to, _first(f.blocks[to].insts, reader)), []).append(inst)
+        gone.add(id(inst))
+        stay -= 1
     if gone:
         insert(f, before, gone)
     return bool(gone)
