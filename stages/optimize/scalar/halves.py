@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ir_format.isa import facts
 from ir_format.model import RZ, ZERO, Inst, Operand, Reg
 from ir_format.record import NamedTuple
 
@@ -60,7 +61,9 @@ def _half(s: Combiner, o: Reg) -> tuple[Reg, int] | None:
 
 #: Conversions of two words to halves: modifiers that say the same of both.
 _BOTH: Final = frozenset(("F16", "BF16", "F32", "PACK_AB", "RELU", "RZ"))
-_ARITHMETIC: Final = ("HADD2", "HMUL2", "HFMA2")
+_ARITHMETIC: Final = [
+    name for name, f in facts.table().items() if any(c == "half" for _, c, _ in facts.alternatives(f))
+]
 #: Instructions under one pair of halves that are joined.
 _DEEP: Final = 4
 #: PRMT's selector of the low halves of two words.

@@ -99,14 +99,12 @@ def choose_min_max(s: Combiner, i: Inst) -> Inst | None:
     else:
         return None
     which = NOT_PT if greater != bool(p.flags) else PT
-    forms: tuple[tuple[str, tuple[str, ...]], ...] = (("VIMNMX", ("S32",)), ("VIMNMX", ()), ("IMNMX", ()))
-    if "U32" in m.mods:
-        forms = (("VIMNMX", ("U32",)), ("IMNMX", ("U32",)))
-    for op, mods in forms:
-        new = s.build(i, op, mods, i.dsts[:1], (x, y, which))
+    unsigned = ("U32",) if "U32" in m.mods else ()
+    for mods in (unsigned or ("S32",), unsigned):  # sm_107 and sm_120 name the signed type
+        new = s.build(i, "VIMNMX", mods, i.dsts[:1], (x, y, which))
         if new is not None:
             return new
-    return None
+    return s.build(i, "IMNMX", unsigned, i.dsts[:1], (x, y, which))
 
 
 def not_negative(s: Combiner, i: Inst) -> Inst | None:
