@@ -17,6 +17,8 @@ from stages.simulate.build import Build, Context, Unsupported
 from stages.simulate.program import OPS
 from stages.simulate.state import RZ_ROW, UP0, UR0, Lanes
 from tests.isa.generate import random_words
+from tests.optimize.loop_kernels import differences
+from tests.optimize.test_loops_licm import optimized
 
 #: Words at which something changes: zeros, ones, limits, subnormals, infinities and a NaN of f32 and of halves.
 WORDS = (
@@ -187,3 +189,25 @@ def test_what_is_never_folded() -> None:
         assert (None if got is None else got[0]) == want
     assert folded("MUFU", 0x3F800000, 0) is None
     assert evaluate(Inst("FADD", (), (d,), (a, b)), lambda r, lane: None) is None
+
+
+#: Constants only: roundings, subnormals, saturation, minima, comparisons, conversions, doubles.
+CONSTANTS = """{ .reg .f64 %d<4>; mov.f32 %f1, 0f3F800000; mov.f32 %f2, 0f33800001; mov.f32 %f3, 0f00000003;
+add.rm.f32 %f4, %f1, %f2; mov.b32 %r3, %f4; st.global.u32 [%rd5], %r3;
+fma.rp.ftz.f32 %f4, %f2, %f3, %f1; mov.b32 %r3, %f4; st.global.u32 [%rd5+256], %r3;
+mul.rn.f32 %f4, %f3, 0f3F000000; max.f32 %f4, %f4, 0f80000000; mov.b32 %r3, %f4; st.global.u32 [%rd5+512], %r3;
+fma.rz.sat.f32 %f4, %f1, %f2, 0f3F7FFFFF; mov.b32 %r3, %f4; st.global.u32 [%rd5+768], %r3;
+setp.lt.ftz.f32 %p1, %f3, 0f00000000; selp.u32 %r3, 3, 5, %p1; cvt.rpi.s32.f32 %r4, 0fC02CCCCD;
+add.u32 %r3, %r3, %r4; cvt.rz.f32.u32 %f4, %r3; mov.b32 %r4, %f4; st.global.u32 [%rd5+1024], %r4;
+mov.f64 %d1, 0d3FB999999999999A; mov.f64 %d2, 0d400921FB54442D18; fma.rm.f64 %d3, %d1, %d2, %d1;
+cvt.rp.f32.f64 %f4, %d3; mov.b32 %r3, %f4; st.global.u32 [%rd5+1280], %r3; mov.b64 {%r3, %r4}, %d3; xor.b32 %r3, %r3, %r4;
+st.global.u32 [%rd5+1536], %r3; ret; }"""
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_120"])
+def test_constants_in_a_program(target: str) -> None:
+    """Nothing is left to compute, and the values are the PTX interpreter's."""
+    unit, _ = optimized(CONSTANTS, target)
+    left = {i.op for b in unit.functions[0].blocks for i in b.insts}
+    assert left.isdisjoint(EVALUATORS.keys() - {"COPY", "MOV", "IADD3", "IMAD", "LEA", "SHF", "LOP3"}), left
+    assert differences(CONSTANTS, target, (1,)) == []
