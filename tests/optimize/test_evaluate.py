@@ -200,8 +200,8 @@ fma.rz.sat.f32 %f4, %f1, %f2, 0f3F7FFFFF; mov.b32 %r3, %f4; st.global.u32 [%rd5+
 setp.lt.ftz.f32 %p1, %f3, 0f00000000; selp.u32 %r3, 3, 5, %p1; cvt.rpi.s32.f32 %r4, 0fC02CCCCD;
 add.u32 %r3, %r3, %r4; cvt.rz.f32.u32 %f4, %r3; mov.b32 %r4, %f4; st.global.u32 [%rd5+1024], %r4;
 mov.f64 %d1, 0d3FB999999999999A; mov.f64 %d2, 0d400921FB54442D18; fma.rm.f64 %d3, %d1, %d2, %d1;
-cvt.rp.f32.f64 %f4, %d3; mov.b32 %r3, %f4; st.global.u32 [%rd5+1280], %r3; mov.b64 {%r3, %r4}, %d3; xor.b32 %r3, %r3, %r4;
-st.global.u32 [%rd5+1536], %r3; ret; }"""
+cvt.rp.f32.f64 %f4, %d3; mov.b32 %r3, %f4; st.global.u32 [%rd5+1280], %r3; mov.b64 {%r3, %r4}, %d3;
+xor.b32 %r3, %r3, %r4; st.global.u32 [%rd5+1536], %r3; ret; }"""
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_120"])
