@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable
 
 from ir_format.flow import falls_through, jump_targets
-from ir_format.model import Function, Label, Reg
+from ir_format.model import INV, Function, Label, Reg
 
 
 class Stuck(Exception):
@@ -30,7 +30,7 @@ def run_warp(
     fn: Function, threads: int, decide: Callable[[int, int, int], int], seed: int, original: set[int], limit: int
 ) -> tuple[dict[int, list[int]], list[tuple[int, frozenset[int]]]]:
     """Run until all threads exit or have visited ``limit`` original blocks. ``decide(thread, block id, visit)`` picks a
-    successor of a branch. Returns the path of every thread over ``original`` block ids, and for each entry of a block
+    successor of a branch, 0 where its predicate holds. Returns the path of every thread over ``original`` block ids, and for each entry of a block
     the group that entered."""
     rng = random.Random(seed)
     index = {b.id: i for i, b in enumerate(fn.blocks)}
@@ -107,6 +107,8 @@ def run_warp(
             targets = [index[t] for t in jump_targets(inst)]
             if falls_through(block):
                 targets.append(g.pos + 1)
+            if inst.guard is not None and inst.guard.flags & INV:  # decisions are about the predicate
+                targets.reverse()
             groups.remove(g)
             split: dict[int, set[int]] = {}
             for t in sorted(g.threads):

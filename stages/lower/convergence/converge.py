@@ -25,6 +25,7 @@ from ir_format.model import RZ, Block, Function, Imm, Inst, Label
 from stages.analysis.abi import callee
 from stages.analysis.divergence import gathers
 from stages.lower.convergence.divergence import Divergence, Flow, Groups
+from stages.lower.convergence.latches import add_latches, retarget, settle_latches
 from stages.lower.convergence.regions import Region, Regions
 from stages.lower.convergence.shared_values import GroupDivergence
 from stages.lower.convergence.turns import choose_constants, has_turns, shorten_turns
@@ -49,6 +50,11 @@ def insert_convergence(fn: Function, sm: int, exact: frozenset[str] = frozenset(
         choose_constants(fn)
     flow = Flow(fn)
     found = Regions(flow)
+    latches: dict[int, int] = {}
+    if found.together:
+        latches = add_latches(fn, found.together)
+        flow = Flow(fn)
+        found = Regions(flow)
     state = GroupDivergence(fn, flow, found) if grouped else Divergence(fn, flow, found)
     regions = _choose(flow, found, state, exact)
     if isinstance(state, GroupDivergence) and shorten_turns(fn, sm, flow, state.shared):
@@ -62,6 +68,8 @@ def insert_convergence(fn: Function, sm: int, exact: frozenset[str] = frozenset(
         r.plain = spins.plain(r)
     if regions or spins.heads:
         _Rebuild(fn, flow, regions, sm, spins.heads).run()
+    if latches:
+        settle_latches(fn, latches)
     if state.parted or fn.kind != "entry" or any(i.op == "CALL" for b in fn.blocks for i in b.insts):
         wait_for_warp(fn, sm)
 
@@ -228,16 +236,13 @@ def _one_end(flow: Flow, regions: list[Region]) -> list[Region]:
 
 
 def _one_of_many(flow: Flow, regions: list[Region]) -> list[Region]:
-    """Of the joins that threads of one start reach or leave for good, the one with the most ways to it: each other one
-    would need a BREAK on every way to it, and they on its ways. (ptxas has one beside the join of all, too.)"""
-    best: dict[tuple[int, int], tuple[int, int, int]] = {}
-    rank = {
-        r.join: (len(flow.cfg.preds[r.join]), len(flow.fn.blocks[r.join].insts), flow.rank[r.join]) for r in regions
-    }
+    """Of the joins that threads of one start reach or leave for good, the last one: each other one would need a BREAK
+    on every way to it, and they on its ways. (ptxas has the same one, beside the join of all.)"""
+    last: dict[tuple[int, int], int] = {}
     for r in regions:
-        if r.leaks and rank[r.join] > best.get((r.at, r.header), (0, 0, 0)):
-            best[r.at, r.header] = rank[r.join]
-    return [r for r in regions if not r.leaks or best[r.at, r.header] == rank[r.join]]
+        if r.leaks:
+            last[r.at, r.header] = max(last.get((r.at, r.header), 0), flow.rank[r.join])
+    return [r for r in regions if not r.leaks or last[r.at, r.header] == flow.rank[r.join]]
 
 
 def _short(flow: Flow, j: int, kept: dict[int, Region], most: int) -> bool:
@@ -363,7 +368,7 @@ class _Rebuild:
             if falls:
                 self.fall[b.id] = moved[blocks[pos + 1].id]
             if targets:
-                _retarget(b.insts[-1], moved)
+                retarget(b.insts[-1], moved)
         for i, r in enumerate(self.regions):
             for (_, chain), node in self.nodes.items():
                 if chain[0] == ("Y", i):
@@ -458,9 +463,3 @@ class _Rebuild:
             at = self.fall[at]
             n += 1
         return n
-
-
-def _retarget(inst: Inst, moved: dict[int, int]) -> None:
-    """Replace block ids in a jump."""
-    inst.srcs = tuple(Label("L", moved.get(o.block, o.block)) if type(o) is Label else o for o in inst.srcs)
-    inst.uses = tuple(Label("L", moved.get(o.block, o.block)) if type(o) is Label else o for o in inst.uses)

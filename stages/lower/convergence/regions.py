@@ -5,18 +5,23 @@ every way to the join and that no thread passes twice on its way: the immediate 
 lies in a loop that the join lies outside of, the edges into the outermost such loop. (ptxas: the same places.) It is
 found by a walk back from the join, so its cost is its own size.
 
-Loops are natural loops. A header with several latches that follow one another (`continue`) heads as many loops, one in
-the other, as in ptxas's code: threads that go round an inner one are waited for after it. A cycle with several entries
-counts as a loop after their common dominator; blocks in it that such an edge goes to are *side doors*, and no joins.
+Loops are natural loops. A header may have several latches. One whose own natural loop holds none of the others and
+goes on to one place heads an inner loop: threads that go round it are waited for after it (`while (a) while (b);`). The
+others end iterations of one loop (`continue`), and its threads meet before they go round again, for which
+:mod:`stages.lower.convergence.latches` gives them a block. (ptxas: the same.) A cycle with several entries counts as a
+loop after their common dominator; blocks in it that such an edge goes to are *side doors*, and no joins.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from ir_format.model import Reg
     from stages.lower.convergence.divergence import Flow
+
+
+_MANY: Final = 16  # latches of one header among which inner loops are looked for
 
 
 class Loop:
@@ -69,12 +74,13 @@ class Region:
 
 class Regions:
     """The loops of a function, and the region of any block; each region is found once. ``headed``: header -> its loops,
-    the outermost first."""
+    the outermost first; ``together``: header -> latches that end one loop."""
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.loops: list[Loop] = []
         self.headed: dict[int, list[int]] = {}
+        self.together: dict[int, list[int]] = {}
         self.side_doors: set[int] = set()
         self._around: list[list[int]] = [[] for _ in flow.rank]  # per block: its loops, the innermost first
         self._found: dict[int, Region | None] = {}
@@ -117,24 +123,37 @@ class Regions:
         return got
 
     def _nest(self, head: int, ends: list[int]) -> list[Loop]:
-        """The loops of a header: one for each latch as long as what follows an inner loop in the next is entered at one
-        place."""
-        whole = self._reaching(ends, {head}) | {head}
+        """The loops of a header, the innermost first. Latches that end one loop together are noted."""
         made: list[Loop] = []
-        own: list[int] = []
-        body: set[int] = set()
-        exits: set[int] = set()
-        for end in ends[:-1]:  # in reverse post-order
-            own.append(end)
-            new = self._reaching([end], body or {head}) | ({head} - body)
-            body |= new
-            exits -= new
-            exits |= {s for x in new for s in self.flow.cfg.succs[x] if s in whole and s not in body}
-            if len(exits) == 1:
-                made.append(Loop(head, -1, set(body), own))
-                own = []
-        made.append(Loop(head, -1, whole, [*own, ends[-1]]))
+        inner = {head}  # body of the last one
+        ends = list(ends)
+        while 1 < len(ends) <= _MANY:
+            for end in ends:
+                body = self._reaching([end], inner) | inner
+                if all(other == end or other not in body for other in ends) and self._goes_on(body):
+                    made.append(Loop(head, -1, body, [end]))
+                    inner = body
+                    ends.remove(end)
+                    break
+            else:
+                break
+        made.append(Loop(head, -1, self._reaching(ends, inner) | inner, ends))
+        if len(ends) > 1:
+            self.together[head] = ends
         return made
+
+    def _goes_on(self, body: set[int]) -> bool:
+        """Whether all ways out of a loop lead to one block; ends of the thread do not count."""
+        flow = self.flow
+        exits = {s for x in body for s in flow.cfg.succs[x] if s not in body and not flow.exit_only[s]}
+        return len({self._landing(s, body) for s in exits}) == 1
+
+    def _landing(self, x: int, body: set[int]) -> int:
+        """The first block from ``x`` on that holds an instruction."""
+        flow = self.flow
+        while not flow.fn.blocks[x].insts and flow.cfg.succs[x][0] not in body:
+            x = flow.cfg.succs[x][0]
+        return x
 
     def left(self, p: int, v: int) -> list[int]:
         """The loops that the edge from ``p`` to ``v`` leaves."""
