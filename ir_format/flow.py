@@ -206,6 +206,10 @@ class DominatorTree:
         """The blocks that ``upper`` dominates, itself first."""
         return self.order[self._first[upper] : self._last[upper]]
 
+    def size(self, upper: int) -> int:
+        """How many blocks ``upper`` dominates, itself among them."""
+        return self._last[upper] - self._first[upper]
+
 
 class Loop:
     """A natural loop: header position, body positions (header included, sorted)."""
@@ -386,6 +390,11 @@ class Liveness:
         """The cells of a bitset, in ascending order of bit."""
         names = self.names
         return [names[i] for i in bit_indices(bits)]
+
+    def holds(self, bits: int, cell: int) -> bool:
+        """Whether a bitset holds the cell."""
+        at = self.bit.get(cell)
+        return at is not None and bool(bits >> at & 1)
 
     def out_cells(self, pos: int) -> set[int]:
         """Cells live at the end of the block."""

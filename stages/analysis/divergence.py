@@ -45,3 +45,19 @@ def sides(cfg: Cfg, blocks: list[Block], fork: int, join: int) -> list[set[int]]
                 work.extend(cfg.succs[pos])
         found.append(side)
     return found
+
+
+def parted_blocks(cfg: Cfg, blocks: list[Block], forks: list[int], join: list[int]) -> set[int]:
+    """What the ways from divergent branches may execute before the threads meet. ``forks``: in reverse post-order, so
+    that the ways from a branch are mostly seen with those from one around it."""
+    found: set[int] = set()
+    for fork in forks:
+        if fork not in found or any(map(gathers, blocks[fork].insts)):
+            found.update(*sides(cfg, blocks, fork, join[fork]))
+    return found
+
+
+def has_two_sides(cfg: Cfg, blocks: list[Block], fork: int, join: int) -> bool:
+    """Whether at least two ways from a branch execute something before the threads meet."""
+    ways = [s for s in cfg.succs[fork] if s != join and not (blocks[s].insts and gathers(blocks[s].insts[0]))]
+    return len(ways) > 1

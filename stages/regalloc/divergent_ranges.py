@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from ir_format.flow import post_dominators
-from stages.analysis.divergence import may_diverge, sides
+from stages.analysis.divergence import has_two_sides, may_diverge, sides
 from stages.regalloc.live_ranges import Ranges, Seg, overlap, union
 
 WARP_FILES: Final = frozenset({"UR", "UP", "B"})
@@ -32,12 +32,9 @@ def divergent_regions(ranges: Ranges) -> list[list[int]]:
     covered: set[int] = set()
     found: list[list[int]] = []
     for fork in forks:
-        if fork in covered:
+        if fork in covered or not has_two_sides(cfg, blocks, fork, join[fork]):
             continue
-        ways = [side for side in sides(cfg, blocks, fork, join[fork]) if side]
-        if len(ways) < 2:
-            continue
-        region = set().union(*ways)
+        region = set().union(*sides(cfg, blocks, fork, join[fork]))
         covered |= region
         found.append(sorted(region))
     return found

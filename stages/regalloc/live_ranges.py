@@ -78,12 +78,20 @@ class Ranges:
     def _build(self) -> None:
         base = self.cells.base
         assert base is not None
-        segs, defs, touches, weight = self.segs, self.defs, self.touches, self.weight
+        segs, defs, touches, weight, live = self.segs, self.defs, self.touches, self.weight, self.live
+        end: dict[int, int] = {}  # cell -> end of its segment, whose start is not reached yet
+        after = 0  # cells live at the start of the next block, as bits
         for pos in range(len(self.func.blocks) - 1, -1, -1):
             low, high = self.starts[pos], self.starts[pos + 1]
-            live_in = self.live.in_cells(pos)
             factor = float(LOOP_WEIGHT ** min(self.depth[pos], MAX_DEPTH))
-            end: dict[int, int] = dict.fromkeys(self.live.members(self.live.live_out[pos]), 2 * high)
+            before, out = live.live_in[pos], live.live_out[pos]
+            # cells that live through blocks cost nothing there: only what differs at their borders is looked at
+            for c in live.members(after & ~out):
+                stop = end.pop(c, 0)
+                if stop:
+                    _push(segs[c], 2 * high, stop)
+            for c in live.members(out & ~after):
+                end[c] = 2 * high
             touched: dict[int, int] = {}  # cell -> earliest point in this block that names it
             for i in range(high - 1, low - 1, -1):
                 inst = self.insts[i]
@@ -134,10 +142,15 @@ class Ranges:
                     weight[number] += factor if words < 4 else factor * (words // 2)  # memory moves 64 bits at a time
                 if inst.op == "CALL":
                     self.calls.append(i)
-            for c, stop in end.items():
-                start = 2 * low if c in live_in else touched.get(c, stop)
+            for c in (*live.members(out & ~before), *(c for c in touched if not live.holds(before, c))):
+                stop = end.pop(c, 0)
+                start = touched.get(c, 2 * high)
                 if start < stop:
                     _push(segs[c], start, stop)
+            after = before
+        for c, stop in end.items():
+            if stop:
+                _push(segs[c], 0, stop)
         for seg in segs:
             seg.reverse()
         for d in self.defs:

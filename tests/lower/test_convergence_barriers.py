@@ -8,7 +8,10 @@ import pytest
 
 from ir_format.model import PT, RZ, Block, Function, Inst, Name
 from stages.lower.cleanup import tidy_blocks
+from stages.lower.convergence import regions
 from stages.lower.convergence.converge import insert_convergence
+from stages.lower.convergence.divergence import Flow
+from stages.lower.convergence.regions import Regions
 from tests.lower.warp import label, run_warp
 
 
@@ -143,3 +146,25 @@ def test_structured_code_converges(chunk: int, exits: bool) -> None:
             assert len(ends) <= 1, f"seed {seed}: threads pass the end in {len(ends)} groups"
             whole += len(ends)
     assert whole > 20
+
+
+def test_regions_of_large_functions_have_the_same_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There they are not listed but read from the trees of dominators."""
+    short = 0
+    for seed in range(200):
+        rng = random.Random(seed)
+        succs: list[list[int]] = [[]]
+        entry, out = structured(rng, 4, succs, seed % 4 == 0)
+        succs[0] = [entry]
+        succs[out] = [len(succs)]
+        succs.append([])
+        flow = Flow(graph(succs))
+        found = []
+        for least in (1 << 30, 0):
+            monkeypatch.setattr(regions, "_LARGE", least)
+            here = Regions(flow)
+            at = [here.at(j) for j in flow.cfg.rpo]
+            found.append([(set(r.inside), len(r.inside), r.at, r.leaving, r.leaks) if r else None for r in at])
+            short += sum(r is not None and type(r.inside) is not set for r in at)
+        assert found[0] == found[1], seed
+    assert short > 200

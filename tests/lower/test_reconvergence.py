@@ -265,3 +265,43 @@ def test_many_ways_out_of_a_switch_in_a_loop() -> None:
     assert np.array_equal(got, want)
     assert executed <= 1.4 * most
     assert listing(ours(body, 80)).count(b"BREAK") <= 2 * 8  # at most one barrier that the eight ways leave
+
+
+#: Bodies of a loop with several latches, with the barriers of ptxas's code (BSSY, BREAK): one whose own loop goes on to
+#: one place heads an inner loop; the others meet before they go round again.
+LATCHES = {
+    "one after the other": ("H: W0 C1 @%p1 bra H; W1 C2 @%p2 bra H; W2 ret; }", 2, 0),
+    "continue from an if": ("H: W0 C1 @%p1 bra M; W1 C2 @%p2 bra H; W2 M: W3 C3 @%p3 bra H; W4 ret; }", 2, 1),
+    "continue after an exit": ("H: W0 C1 @%p1 bra X; W1 C2 @%p2 bra H; W2 C3 @%p3 bra H; X: W3 ret; }", 2, 1),
+    "both arms": ("H: W0 C1 @%p1 bra A; W1 C2 @%p2 bra H; W2 bra X; A: W3 C3 @%p3 bra H; W4 X: W0 ret; }", 2, 2),
+    "one place after two exits": ("H: W0 C1 @%p1 bra M; W1 C2 @%p2 bra H; M: W2 C3 @%p3 bra H; W3 ret; }", 2, 0),
+    "inner loop and continue": (
+        "H: W0 C4 @%p4 bra H; W1 C1 @%p1 bra M; W2 C2 @%p2 bra H; W3 M: W4 C3 @%p3 bra H; W0 ret; }", 3, 1
+    ),
+}  # fmt: skip
+
+
+def latches(text: str) -> str:
+    """W: some work; C: a condition for the predicate of that number; ends after 40 iterations at most."""
+    for n in range(5):
+        text = text.replace(f"W{n}", f"mad.lo.u32 %r1,%r1,%r1,{2 * n + 7}; st.global.u32 [%l0+4],%r1;\n")
+        test = f"shr.u32 %r2,%r1,{n + 9}; add.u32 %r7,%r7,1; and.b32 %r2,%r2,3; "
+        text = text.replace(f"C{n}", f"{test}setp.eq.u32 %p{n},%r2,0; setp.lt.and.u32 %p{n},%r7,40,%p{n};\n")
+    return "mov.u32 %r7,0; " + text
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", LATCHES)
+def test_loops_with_several_latches(name: str) -> None:
+    oracle.require("ptxas")
+    body, bssy, breaks = latches(LATCHES[name][0]), *LATCHES[name][1:]
+    x = np.random.default_rng(5).integers(0, 1 << 30, 64, np.uint32)
+    theirs = oracle.compile_ptx(HEAD % 90 + body, 90)
+    assert not isinstance(theirs, oracle.ToolError)
+    want, most = run(theirs.read_bytes(), 64, x)
+    made = ours(body, 90)
+    got, executed = run(made, 64, x)
+    assert np.array_equal(got, want)
+    assert executed <= 1.05 * most, (executed, most)
+    for cubin in (theirs.read_bytes(), made):
+        assert (listing(cubin).count(b"BSSY"), listing(cubin).count(b"BREAK")) == (bssy, breaks)

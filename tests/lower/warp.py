@@ -29,9 +29,9 @@ class Group:
 def run_warp(
     fn: Function, threads: int, decide: Callable[[int, int, int], int], seed: int, original: set[int], limit: int
 ) -> tuple[dict[int, list[int]], list[tuple[int, frozenset[int]]]]:
-    """Run until all threads exit or have visited ``limit`` original blocks. ``decide(thread, block id, visit)`` picks a
-    successor of a branch, 0 where its predicate holds. Returns the path of every thread over ``original`` block ids, and for each entry of a block
-    the group that entered."""
+    """Run until all threads exit or have visited ``limit`` original blocks. ``decide(thread, block id, visit)``
+    picks a successor of a branch, 0 where its predicate holds. Returns the path of every thread over ``original``
+    block ids, and for each entry of a block the group that entered."""
     rng = random.Random(seed)
     index = {b.id: i for i, b in enumerate(fn.blocks)}
     groups = [Group(frozenset(range(threads)), 0)]

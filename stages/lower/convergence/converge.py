@@ -179,7 +179,8 @@ def _choose(flow: Flow, found: Regions, state: Divergence, exact: frozenset[str]
                 regions.append(r)
         if not gone:
             regions = _worth(flow, regions)
-            gone = {r.join for r in _crossing(regions) or _clashing(flow, regions)}
+            crossing = _crossing(regions) if found.side_doors else []  # only irreducible flow has them
+            gone = {r.join for r in crossing or _clashing(flow, regions)}
         if not gone:
             joins = {r.join for r in regions}
             for (
@@ -269,8 +270,7 @@ def _short(flow: Flow, j: int, kept: dict[int, Region], most: int) -> bool:
 
 
 def _crossing(regions: list[Region]) -> list[Region]:
-    """Regions of which each holds the join of the next, round in a circle: their threads could wait for each other.
-    Only irreducible flow has them."""
+    """Regions of which each holds the join of the next, round in a circle: their threads could wait for each other."""
     joins = {r.join: r for r in regions}
     holds = {
         j: [o for o in joins if o in r.inside] if len(r.inside) > len(joins) else [o for o in r.inside if o in joins]
@@ -369,10 +369,9 @@ class _Rebuild:
                 self.fall[b.id] = moved[blocks[pos + 1].id]
             if targets:
                 retarget(b.insts[-1], moved)
-        for i, r in enumerate(self.regions):
-            for (_, chain), node in self.nodes.items():
-                if chain[0] == ("Y", i):
-                    r.node = node.id
+        for (_, chain), node in self.nodes.items():
+            if chain[0][0] == "Y":
+                self.regions[chain[0][1]].node = node.id
         for (_, chain), node in self.nodes.items():
             node.insts += self._inserted(chain[0])
         for head in sorted(self.spins):

@@ -71,6 +71,10 @@ class Flow:
         """The blocks that ``a`` dominates."""
         return self._tree.below(a)
 
+    def size_below(self, a: int) -> int:
+        """How many blocks that is."""
+        return self._tree.size(a)
+
     def common_dominator(self, a: int, b: int) -> int:
         """Nearest common dominator."""
         while a != b:

@@ -14,13 +14,18 @@ loop after their common dominator; blocks in it that such an edge goes to are *s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final
+
+from ir_format.flow import post_dominators
 
 if TYPE_CHECKING:
     from ir_format.model import Reg
     from stages.lower.convergence.divergence import Flow
 
 
+_LARGE: Final = 200  # blocks
 _MANY: Final = 16  # latches of one header among which inner loops are looked for
 
 
@@ -57,7 +62,9 @@ class Region:
         "plain",
     )
 
-    def __init__(self, at: int, header: int, loop: int, join: int, inside: set[int], cycle: set[int]) -> None:
+    def __init__(
+        self, at: int, header: int, loop: int, join: int, inside: AbstractSet[int], cycle: AbstractSet[int]
+    ) -> None:
         self.at = at
         self.header = header
         self.loop = loop
@@ -70,6 +77,27 @@ class Region:
         self.plain = False
         self.bar: Reg | None = None
         self.node = -1  # id of the BSYNC block
+
+
+class _Between(AbstractSet[int]):
+    """The blocks between a block and its immediate post-dominator, which it dominates. A nest of conditions has as many
+    regions as blocks, so that their members are not listed."""
+
+    def __init__(self, flow: Flow, at: int, join: int) -> None:
+        self._flow = flow
+        self._at = at
+        self._join = join
+        self._size = flow.size_below(at) - flow.size_below(join) - 1
+
+    def __contains__(self, x: object) -> bool:
+        flow = self._flow
+        return type(x) is int and x != self._at and flow.dominates(self._at, x) and not flow.dominates(self._join, x)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[int]:
+        return (x for x in self._flow.below(self._at) if x in self)
 
 
 class Regions:
@@ -85,6 +113,7 @@ class Regions:
         self._around: list[list[int]] = [[] for _ in flow.rank]  # per block: its loops, the innermost first
         self._found: dict[int, Region | None] = {}
         self._exits: list[set[int]] = []  # per loop: the blocks after it
+        self._ends: list[int] | None = None  # immediate post-dominators
         self._find_loops()
 
     def _find_loops(self) -> None:
@@ -205,9 +234,27 @@ class Regions:
             inside = self._inside(join, ends, -1, header, cycle)
             region = Region(-1, header, loop, join, inside, cycle)
         else:
+            if self._closed(at, join):
+                return Region(at, -1, -1, join, _Between(flow, at, join), set())
             region = Region(at, -1, -1, join, self._inside(join, ends, at, -1, set()), set())
         self._edges(region)
         return region
+
+    def _closed(self, at: int, join: int) -> bool:
+        """Whether the region is all that ``at`` dominates and the join does not: every way from there leads to the
+        join, none back to ``at``. Asked of large functions alone."""
+        flow = self.flow
+        if len(flow.rank) < _LARGE or flow.idom[join] != at or self.side_doors:
+            return False
+        if self._ends is None:
+            self._ends = post_dominators(flow.cfg)
+            if any(self._ends[x] < 0 for x in flow.cfg.rpo):  # loops without an end
+                self._ends = [-1] * len(flow.rank)
+        return self._ends[at] == join and not any(
+            flow.dominates(at, x) and not flow.dominates(join, x)
+            for n in self._around[at]
+            for x in self.loops[n].latches
+        )
 
     def _inside(self, join: int, ends: list[int], at: int, header: int, cycle: set[int]) -> set[int]:
         """Blocks from which the join is reached without a new start."""

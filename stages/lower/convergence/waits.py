@@ -41,7 +41,7 @@ class Waits:
 
     def plain(self, r: Region) -> bool:
         """Whether a thread that waits at the region's join may have to be let go."""
-        if not self._places.isdisjoint(r.inside):
+        if any(x in r.inside for x in self._places):
             return True
         return any(r.join in loop.body for loop in self._loops)
 

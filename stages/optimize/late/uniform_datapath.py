@@ -17,7 +17,7 @@ from ir_format.diag import CompileError
 from ir_format.flow import is_guarded, loop_depths, post_dominators, read_regs, written_regs
 from ir_format.isa import facts
 from ir_format.model import PT, UPT, URZ, ZERO, Function, Imm, Inst, Operand, Reg
-from stages.analysis.divergence import may_diverge, sides
+from stages.analysis.divergence import may_diverge, parted_blocks
 from stages.optimize.analyses import Analyses
 from stages.optimize.late.uniform_promotion import paths_reconverge
 from stages.optimize.scalar.dce import remove_dead_code
@@ -150,13 +150,12 @@ class _Datapath:
     def _convergent_blocks(self) -> set[int]:
         """Blocks that the whole warp executes together."""
         f, cfg = self.f, self.a.cfg
-        join = post_dominators(cfg)
-        apart: set[int] = set()
-        for p in cfg.rpo:
-            if len(cfg.succs[p]) > 1 and f.blocks[p].insts and may_diverge(f.vregs, f.blocks[p].insts[-1]):
-                for side in sides(cfg, f.blocks, p, join[p]):
-                    apart |= side
-        return set(cfg.rpo) - apart
+        forks = [
+            p
+            for p in cfg.rpo
+            if len(cfg.succs[p]) > 1 and f.blocks[p].insts and may_diverge(f.vregs, f.blocks[p].insts[-1])
+        ]
+        return set(cfg.rpo) - parted_blocks(cfg, f.blocks, forks, post_dominators(cfg))
 
     def constant(self, i: Inst) -> bool:
         """Whether an instruction moves an immediate."""
