@@ -68,6 +68,7 @@ class Kernel:
         self.labels = 0
         self.budget = rng.choice((8, 14, 22))
         self.exits = False  # some threads may have exited
+        self.rounds: list[bool] = []  # loops around that all threads go round: whether all must come again
         self.calls = rng.random() < 0.2
         body = ""
         while self.budget > 0:
@@ -156,9 +157,10 @@ class Kernel:
             return self.work()
         if kind < 0.4:
             if rng.random() < 0.7:
-                self.exits = True
                 more = "".join(self.work() for _ in range(rng.randint(0, 3)))
-                return f"if ({self.condition()}) {{ {more}o[0] = {self.value()}; return; }}\n"
+                leave = "" if any(self.rounds) else "return; "
+                self.exits |= bool(leave)
+                return f"if ({self.condition()}) {{ {more}o[0] = {self.value()}; {leave}}}\n"
             return self.lock() if not loop else self.work()
         if kind < 0.6:
             text = f"if ({self.condition()}) {self.block(depth - 1, False, loop and not whole, out)}"
@@ -183,6 +185,7 @@ class Kernel:
             f"{v} ^= __popc(__ballot_sync(0xffffffffu, {self.condition()}));\n",
             f"if (__any_sync(0xffffffffu, {self.condition(0)})) {v} += 3;\n",
         ]
+        plain = len(made)
         if not self.exits:
             made += [
                 f"{v} += __shfl_xor_sync(0xffffffffu, {self.value()}, {1 << rng.randrange(5)});\n",
@@ -192,7 +195,10 @@ class Kernel:
                 f"if (__all_sync(0xffffffffu, {self.condition(0)})) {{ {self.work()}}} else {{ {self.work()}}}\n",
                     f"__syncwarp(); {v} += __popc(__match_any_sync(0xffffffffu, {self.var()} & 7));\n",
             ]  # fmt: skip
-        return rng.choice(made)
+        at = rng.randrange(len(made))
+        if at >= plain:  # needs those that have left, too
+            self.rounds = [True] * len(self.rounds)
+        return made[at]
 
     def lock(self) -> str:
         rng = self.rng
@@ -227,10 +233,13 @@ class Kernel:
             return f"if (n & {1 << rng.randrange(3)}) {self.block(depth - 1, True, False, None)}"
         self.labels += 1
         i = f"i{self.labels}"
-        return (
+        self.rounds.append(False)
+        text = (
             f"\n#pragma unroll 1\nfor (int {i} = 0; {i} < (int)({rng.choice(('n', 'n', '3', '(n & 3) + 1'))}); "
             f"{i}++) {{ d += {i}; {self.block(depth - 1, True, False, None)} }}\n"
         )
+        self.rounds.pop()
+        return text
 
     def loop(self, depth: int, out: str | None) -> str:
         rng = self.rng
