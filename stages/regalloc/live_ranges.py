@@ -27,6 +27,9 @@ MAX_DEPTH: Final = 6
 LOOP_WEIGHT: Final = 8  # assumed trip count of a loop
 
 
+_NONE: frozenset[int] = frozenset()
+
+
 class Ranges:
     """``insts``: all instructions in layout order; ``block_of``: block position of each; ``starts``: first instruction
     of each block, plus the end. Per cell: ``segs`` (ascending), ``defs`` (point, source cell of a plain copy or -1).
@@ -121,15 +124,7 @@ class Ranges:
                                 if c not in end:
                                     end[c] = write + 1
                                 touched[c] = write
-                late: frozenset[int] = frozenset()
-                if inst.op in LATE_READ:
-                    first = self.cells.first
-                    late = frozenset(
-                        c
-                        for o in inst.srcs[:2]
-                        if type(o) is Reg and o.num != ZERO
-                        for c in range(first(o), first(o) + o.width)
-                    )
+                late = self._late_cells(inst) if inst.op in LATE_READ else _NONE
                 for _, num, part, width, _, _ in read_regs(inst):
                     seen[num] = seen.get(num, 0) + width
                     cell = base[num] + part
@@ -158,6 +153,12 @@ class Ranges:
         for t in self.touches:
             t.reverse()
         self.calls.reverse()
+
+    def _late_cells(self, inst: Inst) -> frozenset[int]:
+        """Cells that an instruction reads after it was issued."""
+        first = self.cells.first
+        regs = [o for o in inst.srcs[:2] if type(o) is Reg and o.num != ZERO]
+        return frozenset(c for o in regs for c in range(first(o), first(o) + o.width))
 
     def _copy_sources(self, inst: Inst) -> dict[int, int] | None:
         """Destination cell -> source cell of a COPY, where it moves bits unchanged."""
