@@ -237,13 +237,14 @@ def _one_end(flow: Flow, regions: list[Region]) -> list[Region]:
 
 
 def _one_of_many(flow: Flow, regions: list[Region]) -> list[Region]:
-    """Of the joins that threads of one start reach or leave for good, the last one: each other one would need a BREAK
+    """Of the joins that threads of one start reach or leave by a BREAK, the last one: each other one would need a BREAK
     on every way to it, and they on its ways. (ptxas has the same one, beside the join of all.)"""
+    left = [r for r in regions if r.leaks and any(not flow.leaves[v] for _, v in r.leaving)]
     last: dict[tuple[int, int], int] = {}
-    for r in regions:
-        if r.leaks:
-            last[r.at, r.header] = max(last.get((r.at, r.header), 0), flow.rank[r.join])
-    return [r for r in regions if not r.leaks or last[r.at, r.header] == flow.rank[r.join]]
+    for r in left:
+        last[r.at, r.header] = max(last.get((r.at, r.header), 0), flow.rank[r.join])
+    gone = {r.join for r in left if last[r.at, r.header] != flow.rank[r.join]}
+    return [r for r in regions if r.join not in gone]
 
 
 def _short(flow: Flow, j: int, kept: dict[int, Region], most: int) -> bool:
