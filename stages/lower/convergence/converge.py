@@ -239,7 +239,12 @@ def _one_end(flow: Flow, regions: list[Region]) -> list[Region]:
 def _one_of_many(flow: Flow, regions: list[Region]) -> list[Region]:
     """Of the joins that threads of one start reach or leave by a BREAK, the last one: each other one would need a BREAK
     on every way to it, and they on its ways. (ptxas has the same one, beside the join of all.)"""
-    left = [r for r in regions if r.leaks and any(not flow.leaves[v] for _, v in r.leaving)]
+    starts = {r.join: r.at if r.at >= 0 else r.header for r in regions}
+
+    def breaks(r: Region, v: int) -> bool:
+        return not flow.leaves[v] or (v in starts and starts[v] not in r.inside)
+
+    left = [r for r in regions if r.leaks and any(breaks(r, v) for _, v in r.leaving)]
     last: dict[tuple[int, int], int] = {}
     for r in left:
         last[r.at, r.header] = max(last.get((r.at, r.header), 0), flow.rank[r.join])
