@@ -244,7 +244,7 @@ def _one_of_many(flow: Flow, regions: list[Region]) -> list[Region]:
     def breaks(r: Region, v: int) -> bool:
         return not flow.leaves[v] or (v in starts and starts[v] not in r.inside)
 
-    left = [r for r in regions if r.leaks and any(breaks(r, v) for _, v in r.leaving)]
+    left = [r for r in regions if any(breaks(r, v) for v in r.beyond)]
     last: dict[tuple[int, int], int] = {}
     for r in left:
         last[r.at, r.header] = max(last.get((r.at, r.header), 0), flow.rank[r.join])

@@ -44,12 +44,13 @@ class Loop:
 
 class Region:
     """One barrier. ``at``: block whose end gets the BSSY, or -1 with ``header``: the loop header before which it
-    stands. ``leaving``: edges to where the join is not reached any more; ``leaks``: whether some of them lead to where
-    threads live on among others."""
+    stands. ``leaving``: edges to where the join is not reached any more; ``beyond``: where some of them lead and
+    threads live on among others; ``leaks``: whether there are such."""
 
     __slots__ = (
         "at",
         "bar",
+        "beyond",
         "breaks",
         "cycle",
         "header",
@@ -73,6 +74,7 @@ class Region:
         self.cycle = cycle
         self.leaving: set[tuple[int, int]] = set()
         self.breaks: set[tuple[int, int]] = set()
+        self.beyond: set[int] = set()
         self.leaks = False
         self.plain = False
         self.bar: Reg | None = None
@@ -286,4 +288,5 @@ class Regions:
                     continue
                 r.leaving.add((u, v))
                 if not self.apart(u, v):
+                    r.beyond.add(v)
                     r.leaks = True
