@@ -154,6 +154,9 @@ rsqrt | f64 ftz | F:rsqrt.approx.ftz.f64 | v4.0 T20
 fma | f32 !f16 !bf16 | F:fma.f32 | v2.0 T20
 fma | f64 | F:fma.f64 | v1.4
 
+add sub fma | f32x2 f16x2/bf16x2 | F:{name}.{types} | v9.4 on=107f
+add sub mul fma | e4m3x4/e5m2x4 | F:{name}.{types} | v9.4
+add sub mul fma | e4m3x4/e5m2x4 | I:{name}.{types} | on=100a+103a
 min max | relu !s8x4 | F:{name}.relu | t90 v8.0
 min max | relu s8x4 | F:{name}.relu | v9.2 on=107f+120f
 min max add sub neg | u8x4/s8x4 | F:{name}.{mod} | v9.2 on=107f+120f
@@ -187,6 +190,7 @@ cvt | <f32.bf16> ftz | F:cvt with .f32.bf16.ftz | t90 v7.8
 cvt | <f16x2.f32>/<bf16x2.f32> | F:cvt.{types} | t80 v7.0
 cvt | <f16.f32>/<bf16.f32>/<f16x2.f32>/<bf16x2.f32> satfinite | M:.satfinite' on 'cvt.{types} | v8.1
 cvt | rna satfinite | M:.satfinite' on 'cvt.tf32.f32.rna | v8.1
+cvt | pzo | F:.pzo | on=107f v9.4
 cvt | tf32 rn/rz | F:cvt with .tf32.f32.{mod} | t90 v7.8
 cvt | tf32 rn/rz satfinite | M:.satfinite' on 'cvt.tf32.f32.{mod} | v8.6 t100
 cvt | e4m3x2/e5m2x2 | F:cvt with .e4m3x2/.e5m2x2 | b8.1 t90 v7.8
@@ -201,7 +205,6 @@ cvt | <e4m3x2.bf16x2>/<e5m2x2.bf16x2>/<e2m3x2.bf16x2>/<e3m2x2.bf16x2>/<e2m1x2.bf
 F:cvt.{types} | v9.1 on=100f+110f+120f
 cvt | <bf16x2.e4m3x2>/<bf16x2.e5m2x2>/<bf16x2.e2m3x2>/<bf16x2.e3m2x2>/<bf16x2.e2m1x2> | F:cvt.{types} | \
 v9.2 on=100f+110f+120f
-cvt | pzo | F:.pzo | v9.4 on=107f
 cvt | rs | F:.rs | v8.7 on=100a+103a+107a
 cvt | relu | F:.relu | v7.0
 cvt | relu | M:.relu | t80
@@ -222,8 +225,9 @@ fence.proxy | async::generic | F:.sync_restrict | t90 v8.6
 fence.proxy | release/alias | F:generic addressing | t20 v2.0
 fence.proxy | async !global !shared::cta !shared::cluster | F:generic addressing | t20 v2.0
 mapa getctarank | !shared::cluster | F:generic addressing | t20 v2.0
-fabric.submit fabric.wait | | F:{name} | v9.3 on=100g
-applypriority.async.bulk applypriority.async.bulk.tensor | | I:applypriority.async.bulk | v9.4 on=107f
+fabric.submit fabric.wait | | F:{name} | on=100g v9.3
+applypriority.async.bulk applypriority.async.bulk.tensor | | F:{name} | v9.4
+applypriority.async.bulk applypriority.async.bulk.tensor | | I:{name} | on=107f
 membar.proxy | | F:membar.proxy | v7.5 t60
 """
 
