@@ -259,7 +259,7 @@ KNOWN: Final = (
         "a live range is cut short",
         "regalloc: allocate",
         "stages.regalloc.live_ranges:Ranges._build",
-        [("live.live_out[pos]), 2 * high)", "live.live_out[pos]), max(2 * low + 1, 2 * high - 16))")],
+        [("end[c] = 2 * high", "end[c] = max(2 * low + 1, 2 * high - 16)")],
         "scan",
     ),
     Known(

@@ -192,13 +192,14 @@ def test_several_files_and_standard_input(tmp_path: Path) -> None:
 def test_unsupported_instruction_is_refused_with_its_line(tmp_path: Path) -> None:
     src, out = tmp_path / "t.ptx", tmp_path / "o.cubin"
     src.write_text(
-        ".version 9.5\n.target sm_107\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n.reg .b64 "
-        "%d;\n.reg .b32 %r<3>;\n"
-        "txq.width.b32 %r1, [%d];\nret;\n}\n"
+        ".version 9.0\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n.reg .b64 "
+        "%d;\n.reg .f32 %f<5>;\n"
+        "tex.grad.3d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%d, {%f1,%f2,%f3,%f4}], {%f1,%f2,%f3,%f4}, {%f1,%f2,%f3,%f4};\n"
+        "ret;\n}\n"
     )
-    done = orias(str(src), "-arch=sm_107", "-o", str(out))
+    done = orias(str(src), "-arch=sm_75", "-o", str(out))
     assert done.returncode == 255 and not out.exists()
-    assert f"ptxas {src}, line 8; error   : " in done.stderr and "txq.width.b32" in done.stderr
+    assert f"ptxas {src}, line 8; error   : " in done.stderr and "tex.grad.3d" in done.stderr
 
 
 def test_no_nvidia_tool_is_needed(tmp_path: Path) -> None:

@@ -52,13 +52,14 @@ def test_same_stream_as_through_the_bytes(arch: str, opt: int) -> None:
 
 def test_a_refused_unit_travels_with_its_diagnostic() -> None:
     text = (
-        b".version 9.5\n.target sm_107\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n"
-        b".reg .b32 %r<3>; .reg .b64 %d;\n"
-        b"txq.width.b32 %r1, [%d];\nret;\n}\n.visible .entry good()\n{\nret;\n}\n"
+        b".version 9.0\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 a)\n{\n"
+        b".reg .f32 %f<5>; .reg .b64 %d;\n"
+        b"tex.grad.3d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%d, {%f1,%f2,%f3,%f4}], {%f1,%f2,%f3,%f4}, {%f1,%f2,%f3,%f4};\n"
+        b"ret;\n}\n.visible .entry good()\n{\nret;\n}\n"
     )
-    data = parsed(text, "sm_107")
+    data = parsed(text, "sm_75")
     code, want = apart(data)
-    assert code == 1 and b"txq.width.b32" in want
+    assert code == 1 and b"tex.grad.3d" in want
     assert at_once(data)[:2] == (1, want)
 
 

@@ -45,14 +45,15 @@ def test_random_instructions_print_as_nvdisasm(sm: str) -> None:
     target = isa.target(sm)
     words = [w for _, w in random_words(target, 4, 7, None, 2)]
     words += list(flipped_words(target, 3, 7, set()))
-    words = [w for w in words if target.decode_plan(w)]
+    # nvdisasm has no name for a guessed row
+    words = [w for w in words if (found := target.decode_plan(w)) and target.provenance(found[1].form.row) != "guess"]
     assert len(words) > 2000
-    found = [
+    wrong = [
         why
         for k, (word, text) in enumerate(zip(words, texts(words, sm)))
         if (why := fault(target, word, 16 * (k % BATCH), text))
     ]
-    assert found == []
+    assert wrong == []
 
 
 SHAPES = Path(__file__).parents[1] / "elf" / "shapes"

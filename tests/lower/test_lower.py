@@ -75,11 +75,13 @@ def test_every_ptx_instruction_is_lowered_or_refused_by_name(target: str) -> Non
 
 
 def test_refusal_names_instruction_and_line() -> None:
-    text = kernel("mov.u32 %r1, 1;\ntxq.width.b32 %r1, [%rd1];\nret;", "sm_107").replace(".version 9.0", ".version 9.5")
+    vector = "{%f1,%f2,%f3,%f4}"
+    gradient = f"tex.grad.3d.v4.f32.f32 {vector}, [%rd1, {vector}], {vector}, {vector};"
+    text = kernel(f"mov.u32 %r1, 1;\n{gradient}\nret;", "sm_75")
     with pytest.raises(CompileError) as e:
-        lower_text(text, "sm_107")
-    assert text.split("\n")[e.value.line - 1].startswith("txq")
-    assert "'txq.width.b32' not supported" in e.value.message
+        lower_text(text, "sm_75")
+    assert text.split("\n")[e.value.line - 1].startswith("tex.grad")
+    assert "'tex.grad.3d.v4.f32.f32' not supported" in e.value.message
 
 
 def test_names_do_not_matter() -> None:
