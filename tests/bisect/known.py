@@ -259,7 +259,7 @@ KNOWN: Final = (
         "a live range is cut short",
         "regalloc: allocate",
         "stages.regalloc.live_ranges:Ranges._build",
-        [("end[c] = 2 * high", "end[c] = max(2 * low + 1, 2 * high - 16)")],
+        [("if c in late else write", "if c in late else max(2 * low + 1, write - 16)")],
         "scan",
     ),
     Known(
