@@ -133,7 +133,9 @@ class LdcCodec(Codec):
         if self.indexed and o.ireg is None:
             raise Mismatch("no index register")
         index = self.zero if o.ireg is None or o.ireg.num == ZERO else o.ireg.num
-        if not -(self.omask + 1 >> 1) <= o.offset <= 0xFFFF or not 0 <= o.bank < 32 or index > self.zero:
+        half = self.omask + 1 >> 1
+        most = 0xFFFF if index == self.zero else half - 1  # an index is added to a signed offset
+        if not -half <= o.offset <= most or not 0 <= o.bank < 32 or index > self.zero:
             raise Mismatch(f"{operand_text(o)} is out of range")
         return (o.offset & self.omask) << self.low | o.bank << 54 | index << 24
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 BANK_END: Final = (
     1 << 16
 )  # bytes of a constant bank that an instruction's offset reaches (measured B3: 14 bits of words)
+INDEXED_END: Final = 1 << 15  # ... beside an index register, to which it is added as a signed number
 
 
 def known_carry(s: Combiner, i: Inst) -> Inst | None:
@@ -65,7 +66,7 @@ def constant_index(s: Combiner, i: Inst) -> Inst | None:
             return None
         index, at = sum_
     offset = o.offset + at
-    if not 0 <= offset < BANK_END:
+    if not 0 <= offset < (BANK_END if index is None else INDEXED_END):
         return None
     new = o._replace(ireg=index, offset=offset)
     d = i.dsts[0]
