@@ -42,6 +42,35 @@ class File(Record):
     seconds: float = 0.0
 
 
+def largest_last(files: Sequence[File]) -> list[int]:
+    """Indices of the files in the order in which they are popped to be compiled: the largest first, equal ones as
+    listed."""
+    return sorted(range(len(files)), key=lambda i: (files[i].size, -i))
+
+
+def finish(file: File, code: int, said: str, seconds: float) -> None:
+    """Note how the compile of a file ended."""
+    file.code, file.said, file.seconds = code, said, seconds
+    if code < 0:
+        file.said += Diagnostic("fatal", f"the compile of '{file.source}' died (signal {-code})").render() + "\n"
+
+
+class Messages:
+    """Writes what is said of files in their order, each once all before it are done."""
+
+    def __init__(self, files: Sequence[File]) -> None:
+        self.files = files
+        self.shown = 0
+
+    def show(self, before: str = "") -> None:
+        """Write what can be written; ``before``: in front of each text."""
+        while self.shown < len(self.files) and self.files[self.shown].code is not None:
+            said = self.files[self.shown].said
+            if said:
+                sys.stderr.write(before + said)
+            self.shown += 1
+
+
 class Running(Record):
     """A file at work: its place in the list, its message stream, and its token."""
 
@@ -139,12 +168,12 @@ class Batch:
         self.jobs = jobs
         self.tokens = tokens
         self.running: dict[int, Running] = {}
-        self.shown = 0
+        self.messages = Messages(files)
 
     def run(self) -> None:
         """Compile every file."""
         signal.signal(signal.SIGTERM, self._ended)
-        waiting = sorted(range(len(self.files)), key=lambda i: (self.files[i].size, -i))
+        waiting = largest_last(self.files)
         try:
             while waiting or self.running:
                 while waiting and len(self.running) < self.jobs:
@@ -190,18 +219,11 @@ class Batch:
         one = self.running.pop(pid)
         self.tokens.give(one.token)
         file = self.files[one.index]
-        file.seconds = time.monotonic() - file.began
-        file.code = os.waitstatus_to_exitcode(status)
         with one.said as f:
             f.seek(0)
-            file.said = f.read().decode("utf-8", "surrogateescape")
-        if file.code < 0:
-            file.said += (
-                Diagnostic("fatal", f"the compile of '{file.source}' died (signal {-file.code})").render() + "\n"
-            )
-        while self.shown < len(self.files) and self.files[self.shown].code is not None:
-            sys.stderr.write(self.files[self.shown].said)
-            self.shown += 1
+            said = f.read().decode("utf-8", "surrogateescape")
+        finish(file, os.waitstatus_to_exitcode(status), said, time.monotonic() - file.began)
+        self.messages.show()
 
 
 def make_folder(cl: CommandLine) -> None:

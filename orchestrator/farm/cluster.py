@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ir_format.diag import Diagnostic
 from ir_format.record import Record
-from orchestrator.batch import FAILED, File
+from orchestrator.batch import FAILED, File, Messages, finish, largest_last
 from orchestrator.farm.work import Job, Result, compile_job
 from orchestrator.progress import AFTER, CLEAR, EACH
 from stages.plumbing.files import write_output
@@ -76,14 +76,14 @@ class Farm:
         self.attempts = [0] * len(files)
         self.hosts = [""] * len(files)
         self.done = 0
-        self.shown = 0
+        self.messages = Messages(files)
         self.began = time.monotonic()
         self.line = 0.0
         self.terminal = sys.stderr.isatty()
 
     def run(self) -> None:
         """Compile every file. Raises Lost, with the files that were done as they are."""
-        waiting = sorted(range(len(self.files)), key=lambda i: (self.files[i].size, -i))
+        waiting = largest_last(self.files)
         alive = time.monotonic()
         try:
             while waiting or self.sent:
@@ -145,12 +145,9 @@ class Farm:
 
     def _finish(self, index: int, got: Result) -> None:
         file = self.files[index]
-        file.code, file.said, file.seconds = got.code, got.said, got.seconds
+        finish(file, got.code, got.said, got.seconds)
         self.hosts[index] = got.host
-        if got.code < 0:
-            text = f"the compile of '{file.source}' died (signal {-got.code})"
-            file.said += Diagnostic("fatal", text).render() + "\n"
-        elif got.code == 0 and got.cubin:
+        if got.code == 0 and got.cubin:
             try:
                 write_output(file.output, got.cubin)
             except OSError as e:
@@ -158,11 +155,7 @@ class Farm:
                 file.code = FAILED
                 file.said += Diagnostic("fatal", text).render() + "\n"
         self.done += 1
-        while self.shown < len(self.files) and self.files[self.shown].code is not None:
-            said = self.files[self.shown].said
-            if said:
-                sys.stderr.write((CLEAR if self.line else "") + said)
-            self.shown += 1
+        self.messages.show(CLEAR if self.line else "")
 
     def _progress(self, threads: int) -> None:
         """On a terminal, the line of progress."""

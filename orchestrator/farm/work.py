@@ -54,10 +54,10 @@ def compile_job(job: tuple[str, bytes, tuple[str, ...], str, str]) -> tuple[int,
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="orias-farm-") as scratch:
         # The name of the source is in the messages: its last part stays, the folder is put back below.
-        source = os.path.join(scratch, os.path.basename(given.source))
-        made = os.path.join(scratch, "made.cubin")
-        if os.path.basename(given.source) == "made.cubin":
-            made += "2"
+        made = os.path.join(scratch, "cubin")
+        folder = os.path.join(scratch, "ptx")
+        os.mkdir(folder)
+        source = os.path.join(folder, os.path.basename(given.source))
         with open(source, "wb") as f:
             f.write(given.text)
         command = own_program("orchestrator.__main__", "main", "main()")

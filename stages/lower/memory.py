@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from ir_format import ptx
 from ir_format.model import RZ, Const, Imm, Mem, Name, Operand, Reg
@@ -220,8 +221,12 @@ def _symbol(b: Builder, inst: PtxInst, x: ptx.Addr, space: str) -> Where:
     raise b.unsupported(inst, f"address of '{sym.name}'")
 
 
-def function_param(b: Builder, x: ptx.Operand) -> tuple[str, PtxParam | PtxVar, int] | None:
-    """(name, declaration, offset) if the address is a `.param` variable in registers."""
+#: A `.param` variable in registers: name, declaration, offset into it.
+FunctionParam: TypeAlias = "tuple[str, PtxParam | PtxVar, int]"
+
+
+def function_param(b: Builder, x: ptx.Operand) -> FunctionParam | None:
+    """What is accessed, if the address is a `.param` variable in registers."""
     if not isinstance(x, ptx.Addr) or not isinstance(x.base, ptx.Sym):
         return None
     kind, decl = b.ctx.find(b, x.base.name)

@@ -8,7 +8,17 @@ from ir_format.ptx import PtxInst
 from stages.lower.abi.arguments import param_part, warn_outside
 from stages.lower.builder import Builder, Rule, is_signed
 from stages.lower.elements import fill_high, gather, put, put_extended, vector_of
-from stages.lower.memory import acquired, fence, function_param, mark_strong, order_mods, order_of, resolve, with_policy
+from stages.lower.memory import (
+    FunctionParam,
+    acquired,
+    fence,
+    function_param,
+    mark_strong,
+    order_mods,
+    order_of,
+    resolve,
+    with_policy,
+)
 from stages.lower.rules.cluster import remote, store_async
 from stages.lower.rules.integer import Val, compare, compare_into, logic, minmax
 from stages.lower.spaces import from_generic, param_bounds, to_generic
@@ -156,13 +166,7 @@ def _const_words(b: Builder, d: Reg, at: Const) -> None:
             b.emit("LDC", b.word(d, i), (at._replace(offset=at.offset + 4 * i),))
 
 
-def _ld_function_param(
-    b: Builder,
-    inst: PtxInst,
-    elems: tuple[ptx.Operand, ...],
-    t: str,
-    param: tuple,  # type: ignore[type-arg]
-) -> None:
+def _ld_function_param(b: Builder, inst: PtxInst, elems: tuple[ptx.Operand, ...], t: str, param: FunctionParam) -> None:
     name, decl, offset = param
     warn_outside(b, name, decl, offset)
     n = b.bits(t) // 8
@@ -222,13 +226,7 @@ def st(b: Builder, inst: PtxInst) -> None:
     mark_strong(b, o, since)
 
 
-def _st_function_param(
-    b: Builder,
-    inst: PtxInst,
-    elems: tuple[ptx.Operand, ...],
-    t: str,
-    param: tuple,  # type: ignore[type-arg]
-) -> None:
+def _st_function_param(b: Builder, inst: PtxInst, elems: tuple[ptx.Operand, ...], t: str, param: FunctionParam) -> None:
     name, decl, offset = param
     warn_outside(b, name, decl, offset)
     n = b.bits(t) // 8

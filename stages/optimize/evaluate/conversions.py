@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from stages.optimize.evaluate.floating import finished
 from stages.optimize.evaluate.floats import (
     BF16,
     F16,
     F32,
     F64,
+    ROUNDINGS,
     Format,
     Value,
     decoded,
@@ -86,13 +88,8 @@ def f2fp(r: Reader) -> Answer:
     if not r.has("PACK_AB") or len(r.values) != 2:
         raise Unknown
     f = BF16 if r.has("BF16") else F16
-    high, low = (_rounded_half(r, r.single(n), f) for n in (0, 1))
+    high, low = (finished(r, decoded(r.single(n), F32), f, _mode(r)) for n in (0, 1))
     return high << 16 | low, ()
-
-
-def _rounded_half(r: Reader, bits: int, f: Format) -> int:
-    out = encoded(decoded(bits, F32), f, _mode(r))
-    return 0 if r.has("RELU") and out & f.sign else out
 
 
 def frnd(r: Reader) -> Answer:
@@ -105,13 +102,12 @@ def frnd(r: Reader) -> Answer:
     return (bits if v.infinite else encoded(Value(v.negative, abs(whole(v, _mode(r))), 0), f)), ()
 
 
-_ROUNDINGS: Final = ("RM", "RP", "RZ")
 _WHOLE: Final = ("FLOOR", "CEIL", "TRUNC")
 TABLE: Final[dict[str, tuple[Evaluator, tuple[str, ...]]]] = {
-    "I2F": (i2f, (*_INTEGERS, "F16", "BF16", "F64", *_ROUNDINGS)),
+    "I2F": (i2f, (*_INTEGERS, "F16", "BF16", "F64", *ROUNDINGS[1:])),
     "I2FP": (i2f, ("U32", "S32", "F32", "RZ")),
     "F2I": (f2i, (*_INTEGERS, *_FORMATS, *_WHOLE, "FTZ", "NTZ")),
-    "F2F": (f2f, (*_FORMATS, *_ROUNDINGS, "FTZ", "SAT")),
+    "F2F": (f2f, (*_FORMATS, *ROUNDINGS[1:], "FTZ", "SAT")),
     "F2FP": (f2fp, ("F16", "BF16", "F32", "PACK_AB", "RZ", "RELU")),
     "FRND": (frnd, (*_FORMATS, *_WHOLE, "FTZ")),
 }

@@ -28,7 +28,7 @@ from stages.optimize.evaluate.floats import (
     total,
 )
 from stages.optimize.evaluate.integers import Evaluator, holds, joined
-from stages.optimize.evaluate.operands import Answer, Reader, Unknown
+from stages.optimize.evaluate.operands import Answer, Reader, Unknown, float_signs
 
 COMPARISONS: Final = (
     "F", "LT", "EQ", "LE", "GT", "NE", "GE", "NUM", "NAN", "LTU", "EQU", "LEU", "GTU", "NEU", "GEU", "T",
@@ -54,7 +54,7 @@ def fuse(x: list[Value], mode: str) -> Value:
     return total(product(x[0], x[1]), x[2], mode)
 
 
-def _finished(r: Reader, v: Value, f: Format, mode: str) -> int:
+def finished(r: Reader, v: Value, f: Format, mode: str) -> int:
     """A value rounded, flushed, clamped as the modifiers say."""
     bits = encoded(v, f, mode, r.has("FTZ"))
     if r.has("SAT"):
@@ -68,7 +68,7 @@ def single(exact: Exact, count: int) -> Evaluator:
     def run(r: Reader) -> Answer:
         mode = r.pick(_ROUNDINGS, "RN")
         ops = [decoded(r.single(n), F32, r.has("FTZ")) for n in range(count)]
-        return _finished(r, exact(ops, mode), F32, mode), ()
+        return finished(r, exact(ops, mode), F32, mode), ()
 
     return run
 
@@ -82,7 +82,7 @@ def fmul(r: Reader) -> Answer:
     mode = r.pick(_ROUNDINGS, "RN")
     a, b = (decoded(r.single(n), F32, r.has("FTZ")) for n in (0, 1))
     p = product(a, b)
-    return _finished(r, p._replace(scale=p.scale + _SCALES.get(r.pick(tuple(_SCALES)), 0)), F32, mode), ()
+    return finished(r, p._replace(scale=p.scale + _SCALES.get(r.pick(tuple(_SCALES)), 0)), F32, mode), ()
 
 
 def double(exact: Exact, count: int) -> Evaluator:
@@ -111,13 +111,11 @@ def pair(exact: Exact, count: int) -> Evaluator:
                 o = r.values[n]
                 suffix = o.mod if o[0] != "I" else "F32"  # type: ignore[union-attr]
                 at = _PAIRS.get(suffix)
-                flags = o.flags  # type: ignore[union-attr]
-                if at is None or flags & 4:
+                if at is None:
                     raise Unknown
-                bits = r.raw(o, at[half])
-                bits = bits & 0x7FFFFFFF if flags & 2 else bits
-                ops.append(decoded(bits ^ 1 << 31 if flags & 1 else bits, F32, r.has("FTZ")))
-            out |= _finished(r, exact(ops, mode), F32, mode) << 32 * half
+                bits = float_signs(r.raw(o, at[half]), o.flags, F32.sign)  # type: ignore[union-attr]
+                ops.append(decoded(bits, F32, r.has("FTZ")))
+            out |= finished(r, exact(ops, mode), F32, mode) << 32 * half
         return out, ()
 
     return run
@@ -134,13 +132,13 @@ def halves(exact: Exact, count: int) -> Evaluator:
         f = _half_format(r)
         if r.has("F32"):
             ops = [decoded(r.half(n, 0), f, r.has("FTZ")) for n in range(count)]
-            return _finished(r, exact(ops, "RN"), F32, "RN"), ()
+            return finished(r, exact(ops, "RN"), F32, "RN"), ()
         if r.has("RELU") and not r.truth(0, True):
             raise Unknown
         out = 0
         for upper in (0, 1):
             ops = [decoded(r.half(n, upper), f, r.has("FTZ")) for n in range(count)]
-            out |= _finished(r, exact(ops, "RN"), f, "RN") << 16 * upper
+            out |= finished(r, exact(ops, "RN"), f, "RN") << 16 * upper
         return out, ()
 
     return run
@@ -152,7 +150,7 @@ def mixed(r: Reader) -> Answer:
     ops = [decoded(r.half(n, 0), f) for n in range(len(r.values) - 1)]
     last = decoded(r.single(len(r.values) - 1), F32)
     x = ops[0] if len(ops) == 1 else product(ops[0], ops[1])
-    return _finished(r, total(x, last, mode), F32, mode), ()
+    return finished(r, total(x, last, mode), F32, mode), ()
 
 
 def _better(r: Reader, a: int, b: int, f: Format, low: bool) -> int:

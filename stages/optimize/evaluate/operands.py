@@ -114,12 +114,12 @@ class Reader:
         """Source ``n`` as the bits of a double; an immediate has the upper 32."""
         o = self.values[n]
         v = self.raw(o) << 32 if type(o) is Imm else self.raw(o) | self.raw(o, 1) << 32
-        return _float_signs(v, _plain_flags(o), 1 << 63)
+        return float_signs(v, _plain_flags(o), 1 << 63)
 
     def single(self, n: int, lane: int = 0) -> int:
         """Source ``n`` as the bits of a float."""
         o = self.values[n]
-        return _float_signs(self.raw(o, lane), _plain_flags(o), 1 << 31)
+        return float_signs(self.raw(o, lane), _plain_flags(o), 1 << 31)
 
     def half(self, n: int, upper: int) -> int:
         """One half of source ``n``, chosen by its suffix, as the bits of a half or bfloat16."""
@@ -129,7 +129,7 @@ class Reader:
         if at is None:
             raise Unknown
         flags = o.flags if type(o) is Reg or type(o) is Imm else 0
-        return _float_signs(self.raw(o) >> 16 * at[upper] & 0xFFFF, flags, 1 << 15)
+        return float_signs(self.raw(o) >> 16 * at[upper] & 0xFFFF, flags, 1 << 15)
 
     def part(self, n: int, bits: int) -> int:
         """Source ``n``, or the byte or half of it that its suffix names, as ``bits`` bits."""
@@ -179,7 +179,8 @@ def _plain_flags(o: Operand) -> int:
     raise Unknown
 
 
-def _float_signs(bits: int, flags: int, sign: int) -> int:
+def float_signs(bits: int, flags: int, sign: int) -> int:
+    """The bits of a float with the absolute value and the negation that flags ask for. Raises Unknown for ~."""
     if flags & INV:
         raise Unknown
     if flags & ABS:

@@ -203,8 +203,8 @@ class _Sccp:
                 self._edge(pos, to)
 
     def _taken(self, last: Inst) -> bool | None:
-        """Whether a branch is taken: True, False, or None for both. A guard that is not computed yet goes neither way,
-        and its block is looked at again."""
+        """Whether a branch is taken: True, False, or None if it may go both ways, also because its guard is not
+        computed."""
         g = last.guard
         if g is None or g.num == ZERO or not self._decides(last):
             return None
