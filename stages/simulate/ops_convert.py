@@ -409,8 +409,7 @@ def i2ip(b: Build) -> InstFn:
     kinds = [m for m in b.inst.mods if m in (*_INTS, "U4", "S4", "U2", "S2")]
     if not kinds or len(b.s) < 3 or not all(isinstance(o, Reg) or o[0] in ("I", "C") for o in b.s[:3]):
         raise b.refuse()
-    if getattr(b.s[2], "mod", "") == "H1":  # ptxas was never seen to write it
-        raise b.refuse("the upper half of c")
+    upper = getattr(b.s[2], "mod", "") == "H1"  # the upper half of c (ptxas writes it for a constant of equal halves)
     to = kinds[0]
     bits = int(to[1:])
     low, high = (0, (1 << bits) - 1) if to[0] == "U" else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
@@ -420,13 +419,14 @@ def i2ip(b: Build) -> InstFn:
 
     def run(p: Arr, q: Arr, r: Arr) -> Arr:
         first, second = (np.clip(z, low, high).astype(i64).astype(u32) & mask for z in (q, p))
-        return np.asarray((r << u32(2 * bits)) | (second << u32(bits)) | first)
+        above = r >> u32(16) if upper else r
+        return np.asarray((above << u32(2 * bits)) | (second << u32(bits)) | first)
 
     return b.emit(run, [x, y, c])
 
 
 OPS: Final[dict[str, Builder]] = {
     "I2F": i2f, "UI2F": i2f, "I2FP": i2f, "UI2FP": i2f, "F2I": f2i, "UF2I": f2i, "F2IP": f2ip, "F2F": f2f, "UF2F": f2f,
-    "F2FP": f2fp, "UF2FP": f2fp, "I2I": i2i,
+    "F2FP": f2fp, "UF2FP": f2fp, "I2I": i2i, "UI2I": i2i,
     "I2IP": i2ip, "UI2IP": i2ip,
 }  # fmt: skip

@@ -47,6 +47,35 @@ def test_plop3_of_signs() -> None:
     assert list(run(insts)) == [i if i < 16 else 0 for i in range(32)]
 
 
+def test_plop3_of_predicates_and_signs() -> None:
+    """PLOP3 and UPLOP3 take signs in the last place but one, in the last two or in all three places."""
+    ur, up = (lambda n: Reg("UR", n, 0, 1)), (lambda n: Reg("UP", n, 0, 1))
+    sign = {n: ur(n)._replace(mod="SIGN") for n in (4, 5)}  # UR4 is negative, UR5 is not
+    always = Reg("UP", PT.num, 0, 1)
+    wanted = {  # a, b, c: a and b, but not c (0x40)
+        (always, sign[4], always._replace(flags=INV)): 1,
+        (always, sign[5], always._replace(flags=INV)): 0,
+        (always, sign[4], sign[5]): 1,
+        (always, sign[4], sign[4]): 0,
+        (sign[4], sign[4], sign[5]): 1,
+        (sign[5], sign[4], sign[5]): 0,
+    }
+    for operands, bit in wanted.items():
+        test = Inst("UPLOP3", ("LUT",), (up(2), always), (*operands, Imm("I", 0x40), Imm("I", 0)))
+        insts = [
+            *prologue(), Inst("UMOV", (), (ur(4),), (imm(-7),)), Inst("UMOV", (), (ur(5),), (imm(7),)), test,
+            Inst("USEL", (), (ur(6),), (ur(4), ur(5), up(2))), Inst("IADD3", (), (r(5),), (RZ, ur(6), RZ)),
+            store(5), EXIT,
+        ]  # fmt: skip
+        assert set(run(insts)) == {0xFFFFFFF9 if bit else 7}, operands
+    both = (PT, r(5)._replace(mod="SIGN"), RZ._replace(mod="SIGN"), Imm("I", 0x40), Imm("I", 0))
+    insts = [
+        *prologue(), Inst("IADD3", (), (r(5),), (r(0), imm(-16), RZ)), Inst("PLOP3", ("LUT",), (p(0), PT), both),
+        Inst("SEL", (), (r(6),), (r(0), RZ, p(0))), store(6), EXIT,
+    ]  # fmt: skip
+    assert list(run(insts)) == [i if i < 16 else 0 for i in range(32)]
+
+
 def test_uniform_predicates_to_words_and_back() -> None:
     """UP2UR reads only the uniform predicates; UR2UP writes them."""
     ur, up = (lambda n: Reg("UR", n, 0, 1)), (lambda n: Reg("UP", n, 0, 1))
@@ -87,13 +116,26 @@ def test_uniform_choices_of_64_bits() -> None:
                 assert set(run(insts)) == {word}
 
 
+def test_uniform_narrow_integers() -> None:
+    """UI2I: a word clamped to 8 or 16 bits, with its sign (as I2I)."""
+    ur = [Reg("UR", n, 0, 1) for n in range(6)]
+    for kind, word in (("U8", 0), ("S8", 0xFFFFFF80), ("U16", 0), ("S16", 0xFFFFFED4)):
+        insts = [
+            *prologue(), Inst("UMOV", (), (ur[4],), (imm(-300),)),
+            Inst("UI2I", (kind, "S32", "SAT"), (ur[5],), (ur[4],)),
+            Inst("IADD3", (), (r(5),), (RZ, ur[5], RZ)), store(5), EXIT,
+        ]  # fmt: skip
+        assert set(run(insts)) == {word}, kind
+
+
 def test_uniform_packed_bytes() -> None:
     """UI2IP: two words as clamped bytes, the second one lowest, below bytes of the third (as I2IP)."""
     ur = [Reg("UR", n, 0, 1) for n in range(10)]
 
     def code(c: Reg) -> list[Inst]:
         return [
-            *prologue(), *(Inst("UMOV", (), (ur[4 + n],), (imm(value),)) for n, value in enumerate((300, -1, 0x1234))),
+            *prologue(),
+            *(Inst("UMOV", (), (ur[4 + n],), (imm(value),)) for n, value in enumerate((300, -1, 0x56781234))),
             Inst("UI2IP", ("U8", "S32", "SAT"), (ur[8],), (ur[4], ur[5], ur[6])),
                 Inst("UI2IP", ("S8", "S32", "SAT"), (ur[9],), (ur[4], imm(5), c)),
             Inst("ISETP", ("LT", "AND"), (p(0), PT), (r(0), imm(7), PT)), Inst("IADD3", (), (r(5),), (RZ, ur[9], RZ)),
@@ -101,8 +143,8 @@ def test_uniform_packed_bytes() -> None:
         ]  # fmt: skip
 
     assert [int(x) for x in run(code(ur[6]))[[0, 31]]] == [0x12347F05, 0x1234FF00]
-    with pytest.raises(SimError, match="upper half"):
-        run(code(ur[6]._replace(mod="H1")))
+    upper = run(code(ur[6]._replace(mod="H1")))  # .H1: the upper half of the third is what lies above
+    assert [int(x) for x in upper[[0, 31]]] == [0x56787F05, 0x1234FF00]
 
 
 def test_partial_warp_and_many_blocks() -> None:

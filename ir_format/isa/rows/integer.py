@@ -121,4 +121,8 @@ I2IP        039 ABc sm=90+     d <- a b c<sh2>@72-73       ; .{? ? ? ? U2 S2 ? ?
 I2IP        039 ABc sm=90+     d <- a b c<sh4>@72-73       ; .{? ? ? ? ? ? U4 S4}@76-78 .S32 .SAT@74 75=0
 PLOP3.LUT   01f ABc forms=rr,kr,ur,xr Pu=PT Pv=PT <- a<=SIGN> b<=SIGN> c<=SIGN> lut:I(u)@72-79 lutv:I(u)@16-23 ;
           ; imm=u csp=1
+PLOP3.LUT   01d AB forms=r,k,u,x Pu=PT Pv=PT <- Pp b<=SIGN> Px lut:I(u)@72-79 lutv:I(u)@16-23 ;
+          ; imm=u csp=1
+PLOP3.LUT   01e ABc forms=rr,kr,ur,xr Pu=PT Pv=PT <- Pp b<=SIGN> c<=SIGN> lut:I(u)@72-79 lutv:I(u)@16-23 ;
+          ; imm=u csp=1
 """

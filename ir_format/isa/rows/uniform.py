@@ -146,4 +146,10 @@ ULEA.HI.X.SX32 091 UABC         ud UPu?=UPT <- ua-~X ub-~X s:I(u)@75-79 UPp=!UPT
 R2UR.OR      3c2 -  sm=75-89    Pu=PT ud <- a                           ; 84=1
 R2UR.OR      2ca -  sm=90+      Pu=PT ud <- a                           ; 84=1 <100+>.{_ FILL BROADCAST ?}@86-87
           ; reuse=1
+UPLOP3.LUT  09d UAB forms=r           UPu=UPT UPv=UPT <- UPp ub<=SIGN> UPx lut:I(u)@72-79 lutv:I(u)@16-23 ;
+          ; imm=u
+UPLOP3.LUT  09e UABC forms=rr          UPu=UPT UPv=UPT <- UPp ub<=SIGN> uc<=SIGN> lut:I(u)@72-79 lutv:I(u)@16-23 ;
+          ; imm=u
+UPLOP3.LUT  09f UABC forms=rr          UPu=UPT UPv=UPT <- ua<=SIGN> ub<=SIGN> uc<=SIGN> lut:I(u)@72-79 lutv:I(u)@16-23 ;
+          ; imm=u
 """
