@@ -44,7 +44,7 @@ HOT = {
     "stages/optimize/control": "if_conversion simplify_cfg",
     "stages/optimize/memory": "atomics guarded_vectors local_arrays redundancy vectorize_loads",
     "stages/optimize/loops": "induction licm natural rotate share_pointers unroll",
-    "stages/optimize/late": "list_schedule order_trials places pressure rematerialize return_register sink"
+    "stages/optimize/late": "def_use list_schedule order_trials pressure rematerialize return_register sink"
     " uniform_promotion",
     "stages/regalloc": "allocate assign coalescing divergent_ranges finish live_ranges load_tree moves operand_slots"
     " parallel_copies register_counts spill warpgroup",
