@@ -197,7 +197,6 @@ def apart(k: Body, depth: int, whole: int) -> None:
     mask = w.move("w", "%lanemask_eq") if k.sm >= 80 else ""
     labels = [w.label() for _ in range(rng.randint(2, 4))]
     k.loops += 1
-    mark = w.mark()
     k.budget -= 6 * len(labels)
     for n, label in enumerate(labels):
         held, p, bit = w.new("w"), w.new("p"), w.new("w")
@@ -212,7 +211,9 @@ def apart(k: Body, depth: int, whole: int) -> None:
             f"and.b32 {bit}, {state}, {1 << rng.randrange(4)};", f"setp.{rng.choice(('ne', 'eq'))}.u32 {p}, {bit}, 0;"
         )
         if rng.random() < 0.3:
+            inside = w.mark()
             k.straight(rng.randint(1, 3), 0)
+            w.release(inside)  # the other blocks may come from elsewhere
         w.put(f"@{p} bra {rng.choice((*labels, *labels[n + 1 :], *labels[n + 1 :]))};")
         for _ in range(rng.choice((1, 2, 2))):
             _mix(k, state, held)
@@ -221,6 +222,5 @@ def apart(k: Body, depth: int, whole: int) -> None:
             w.put(f"@!{p} bra {rng.choice(labels)};")
             _mix(k, state, held)
     k.loops -= 1
-    w.release(mark)
     w.put(f"{end}:")
     w.show("w", state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from tests.fuzz.judge import Fault, Launch, ParseError, Program, check
 
@@ -37,29 +37,78 @@ _NO_RESULT = ("st.", "red.", "bra", "bar.sync", "bar.warp", "call", "brx", "exit
 
 
 def settled(lines: list[str]) -> bool:
-    """Whether every register gets a value somewhere before it is read: random programs obey this rule, so shrunk ones
-    should too."""
-    known = {"%laneid"}
+    """Whether every register gets a value before it is read, on every path: random programs obey this rule, so shrunk
+    ones should too."""
+    return not any(_unset(part) for part in _functions(lines))
+
+
+def _functions(lines: list[str]) -> Iterator[list[str]]:
+    part: list[str] = []
     for line in lines:
         if line.startswith((".visible", ".func", ".entry")):
-            known = {"%laneid"}
-        if line.startswith((".", "//", "{", "}")):
-            continue
-        for part in line.split(";"):
-            text = part.strip()
-            if text.startswith("@"):
-                guard, _, text = text.partition(" ")
-                if not set(_REGISTER.findall(guard)) <= known:
-                    return False
-            op, _, rest = text.partition(" ")
-            head = ""
-            if not op.startswith(_NO_RESULT) and not op.endswith(":"):
-                cut = rest.find("}") + 1 if rest.startswith("{") else rest.find(",")
-                head, rest = rest[:cut], rest[cut:]
-            if not set(_REGISTER.findall(rest)) <= known:
-                return False
-            known.update(_REGISTER.findall(head))
-    return True
+            yield part
+            part = []
+        part.append(line)
+    yield part
+
+
+def _unset(lines: list[str]) -> str:
+    """A line that reads a register which a path to it leaves without a value, or ''. Definitions under a guard count:
+    random programs write a register that has no value under both guards."""
+    tables = {
+        name: targets.replace(",", " ").split()
+        for name, mark, targets in (line.rstrip(";").partition(": .branchtargets ") for line in lines)
+        if mark
+    }
+    at_label: dict[str, set[str]] = {}
+    changed = True
+    found = ""
+
+    def jump(label: str, known: set[str]) -> None:
+        nonlocal changed
+        before = at_label.get(label)
+        if before is None or not before <= known:
+            at_label[label] = known.copy() if before is None else before & known
+            changed = True
+
+    while changed:
+        changed = False
+        found = ""
+        known: set[str] | None = {"%laneid"}
+        for line in lines:
+            label = line.partition(":")[0]
+            if line.endswith(":"):
+                if known is not None:
+                    jump(label, known)
+                known = at_label[label].copy() if label in at_label else None
+            if known is None or line.endswith(":") or line.startswith((".", "//", "{", "}")) or label in tables:
+                continue
+            for part in line.split(";"):
+                guard, op, head, rest = _parts(part)
+                reads = {r for text in (guard, rest) for r in _REGISTER.findall(text)}
+                if not reads <= known and not found:
+                    found = line
+                for to in tables.get(rest.split()[-1], ()) if op == "brx.idx" else (rest.strip(),) * (op == "bra"):
+                    jump(to, known)
+                if not guard and op in ("bra", "brx.idx", "ret", "exit"):
+                    known = None
+                    break
+                known.update(_REGISTER.findall(head))
+    return found
+
+
+def _parts(part: str) -> tuple[str, str, str, str]:
+    """Guard, operation, results and operands of an instruction."""
+    text = part.strip()
+    guard = ""
+    if text.startswith("@"):
+        guard, _, text = text.partition(" ")
+    op, _, rest = text.partition(" ")
+    head = ""
+    if not op.startswith(_NO_RESULT):
+        cut = rest.find("}") + 1 if rest.startswith("{") else rest.find(",")
+        head, rest = rest[:cut], rest[cut:]
+    return guard, op, head, rest
 
 
 _ADDRESS = re.compile(r"mov\.u\d+ (%\w+), (?!%)[a-zA-Z]\w*;")

@@ -12,6 +12,7 @@ from tests import oracle
 from tests.fuzz import programs
 from tests.fuzz.chain import ARCHES, number, read, way_of
 from tests.fuzz.judge import Launch, Program, Way, check
+from tests.fuzz.shrink import settled
 
 THEIRS = sorted((Path(__file__).parent / "theirs").glob("*.ptx"))
 CASES = sorted((Path(__file__).parent / "cases").glob("*.ptx"))
@@ -45,6 +46,21 @@ def test_programs_that_ptxas_compiles_wrong(path: Path) -> None:
 def test_random_modules(seed: int, arch: str, level: int) -> None:
     program = Program(programs.module(seed, min(number(arch), 90), 3), programs.launch(seed))
     assert [str(f) for f in check(program, way_of(arch, level, seed))] == []
+
+
+@pytest.mark.parametrize(("seed", "sm"), [(61059, 75), (7, 80), (8, 90)])
+def test_registers_have_values_on_every_path(seed: int, sm: int) -> None:
+    """Blocks that jump to each other once saw each other's new registers (the first seed)."""
+    assert settled(programs.module(seed, sm, 3).split("\n"))
+
+
+@pytest.mark.parametrize(
+    ("line", "right"),
+    [("bra L2;", False), ("@%p0 bra L2;", False), ("brx.idx %w0, T;", True), ("st.u32 [0], %w0;", True)],
+)
+def test_paths_that_leave_a_register_without_a_value(line: str, right: bool) -> None:
+    text = f"mov.u32 %w0, 1;\nsetp.eq.u32 %p0, %w0, 1;\nT: .branchtargets L1, L1;\n{line}\nL1:\nmov.u32 %w1, 2;\nL2:"
+    assert settled([*text.split("\n"), "add.u32 %w0, %w0, %w1;", "ret;"]) is right
 
 
 @pytest.mark.oracle
