@@ -64,6 +64,7 @@ def encode_function(f: Function, target: Target) -> Code:
     place = (-1, -1)
     variables = _Variables() if "variables" in f.attrs else None
     encode = target.encode
+    blocks = {block.id: block for block in f.blocks}
     for block in f.blocks:
         pc = begin[block.id]
         for index, inst in enumerate(block.insts):
@@ -76,7 +77,7 @@ def encode_function(f: Function, target: Target) -> Code:
                 word = encode(
                     _with_return(inst, block, index, pc) if odd else inst,
                     pc,
-                    begin if inst.op != "BSSY" else _reconvergence_points(f, inst, begin),
+                    begin if inst.op != "BSSY" else _reconvergence_points(blocks, inst, begin),
                 )
             except KeyError as error:
                 raise CompileError(
@@ -140,16 +141,16 @@ def block_offsets(f: Function) -> dict[int, int]:
     return begin
 
 
-def _reconvergence_points(f: Function, inst: Inst, begin: dict[int, int]) -> dict[int, int]:
+def _reconvergence_points(blocks: dict[int, Block], inst: Inst, begin: dict[int, int]) -> dict[int, int]:
     """The target of a BSSY: the instruction after the BSYNC of its convergence barrier. The block that the BSSY names
     starts with this BSYNC (measured: so in all of ptxas's code)."""
     barrier = next((o for o in (*inst.dsts, *inst.srcs) if type(o) is Reg and o.file == "B"), None)
-    named = [o.block for o in inst.srcs if type(o) is Label]
-    for block in f.blocks:
-        if block.id in named:
-            for index, other in enumerate(block.insts):
-                if other.op == "BSYNC" and barrier in other.srcs:
-                    return {block.id: begin[block.id] + WORD * (index + 1)}
+    for o in inst.srcs:
+        block = blocks.get(o.block) if type(o) is Label else None
+        for index, other in enumerate(block.insts if block is not None else ()):
+            if other.op == "BSYNC" and barrier in other.srcs:
+                assert block is not None
+                return {block.id: begin[block.id] + WORD * (index + 1)}
     return begin
 
 

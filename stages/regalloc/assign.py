@@ -4,6 +4,8 @@ over the points of the function, as a live range is."""
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
+from functools import reduce
+from operator import and_
 from typing import Final
 
 from stages.regalloc.coalescing import Group, Grouping, Masks
@@ -17,6 +19,8 @@ _ROW_BITS: Final = 12
 _ROW: Final = 1 << _ROW_BITS
 _REGISTERS: Final = 512
 NO_LIMIT: Final = 1 << 30
+#: Stack slots that are refused together, by the points at which all of them are taken.
+_CHUNK: Final = 32
 
 
 def masks_of(segs: Sequence[Seg]) -> Masks:
@@ -37,7 +41,7 @@ class Bank:
     rows of so many that a function of usual length has one: then a live range is compared with a register at once. File
     M (4-byte stack slots, lowest first) is a bank without an end."""
 
-    __slots__ = ("_order", "_rows", "_usable", "file", "used")
+    __slots__ = ("_common", "_order", "_rows", "_usable", "file", "used")
 
     def __init__(self, file: str, order: Sequence[int], points: int) -> None:
         self.file = file
@@ -45,6 +49,7 @@ class Bank:
         self._usable: Container[int] = order if isinstance(order, range) else frozenset(order)
         size = 0 if file == "M" else _REGISTERS
         self._rows = [[0] * size for _ in range((points >> _ROW_BITS) + 1)]
+        self._common: dict[int, dict[int, int]] = {}  # of a chunk of slots, by row: where all of them are taken
         self.used: set[int] = set()  # registers that groups have taken
 
     def is_free(self, number: int, masks: Masks) -> bool:
@@ -88,9 +93,31 @@ class Bank:
                 return base
         return -1
 
+    def _first_slot(self, group: Group) -> int:
+        """The first stack slot where the group fits, or -1. Hundreds of values that live at once would otherwise be
+        compared in pairs."""
+        count = len(self._rows[0]) - group.width + 1
+        lead = group.masks[0]
+        if count <= 2 * _CHUNK:
+            return self._first(group, range(count))
+        for start in range(0, count, _CHUNK):
+            common = self._common.setdefault(start // _CHUNK, {})
+            for row, mask in lead:
+                both = common.get(row)
+                if both is None:
+                    both = common[row] = reduce(and_, self._rows[row][start : start + _CHUNK])
+                if both & mask:
+                    break
+            else:
+                base = self._first(group, range(start, min(start + _CHUNK, count)))
+                if base >= 0:
+                    return base
+        return -1
+
     def take(self, number: int, masks: Masks) -> None:
         """Take a register in a live range."""
         self.used.add(number)
+        self._common.pop(number // _CHUNK, None)
         rows = self._rows
         for row, mask in masks:
             rows[row][number] |= mask
@@ -105,6 +132,7 @@ class Bank:
                 self.take(base + slot, masks)
 
     def _grow(self, count: int) -> None:
+        self._common.pop(len(self._rows[0]) // _CHUNK, None)
         for row in self._rows:
             row += [0] * (count - len(row))
 
@@ -117,8 +145,7 @@ class Bank:
             if base >= 0 and self._fits(group, base):
                 break
         else:
-            order = self._order if self.file != "M" else range(len(self._rows[0]) - group.width + 1)
-            base = self._first(group, order)
+            base = self._first(group, self._order) if self.file != "M" else self._first_slot(group)
         if base < 0 or base + group.width > top:
             return False
         self.put(group, base)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
+from stages.regalloc import assign
 from stages.regalloc.assign import NO_LIMIT, Bank, masks_of
 from stages.regalloc.coalescing import Group
 
@@ -28,8 +30,9 @@ def _points(segs: list[tuple[int, int]]) -> set[int]:
     return {p for low, high in segs for p in range(low, high)}
 
 
-@pytest.mark.parametrize("file", ["R", "M"])
-def test_each_group_takes_the_first_base_that_is_free(file: str) -> None:
+@pytest.mark.parametrize(("file", "chunk"), [("R", 32), ("M", 32), ("M", 4)])
+def test_each_group_takes_the_first_base_that_is_free(file: str, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assign, "_CHUNK", chunk)  # stack slots that are refused together
     chance = random.Random(1)
     registers = [r for r in range(40) if r != 1] if file == "R" else range(1 << 20)
     bank = Bank(file, registers, _POINTS)
@@ -59,3 +62,24 @@ def test_a_group_that_ends_behind_the_limit_is_not_placed() -> None:
     group = _group(random.Random(2), "R")
     assert not Bank("R", range(8, 40), _POINTS).place(group, (), 8)
     assert Bank("R", range(8, 40), _POINTS).place(group, (), NO_LIMIT)
+
+
+def test_slots_of_nested_ranges_are_not_compared_in_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Barriers of nested conditions: each range lies in the one before, so each takes a new slot."""
+    compared = 0
+
+    def fits(self: Bank, group: Group, order: Sequence[int]) -> int:
+        nonlocal compared
+        compared += len(order)
+        return real(self, group, order)
+
+    real = Bank._first
+    monkeypatch.setattr(Bank, "_first", fits)
+    bank = Bank("M", range(1 << 20), 4000)
+    for n in range(600):
+        group = Group("M", 0, 1, 1, -1, 1.0)
+        group.segs.append([(n, 4000 - n)])
+        group.masks = [masks_of(group.segs[0])]
+        assert bank.place(group, (), NO_LIMIT)
+        assert group.base == n
+    assert compared < 600 * 70
