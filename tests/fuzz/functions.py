@@ -149,7 +149,7 @@ def _write_tiny(rng: random.Random, f: Function, halves: bool) -> None:
     f.cost = body.cost
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Program:
     """``files``: the text of each, without a header; ``whole``: all in one."""
 

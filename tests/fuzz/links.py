@@ -17,15 +17,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from ir_format.diag import OriasError
 from orchestrator.api import compile_ptx
 from stages.simulate import Device, ImageError, SimError
 from tests import oracle
 from tests.fuzz.functions import THREADS, WORDS, Program, inputs, program, tiny
+
+Words = npt.NDArray[np.uint32]
 
 ARCHES = ("75", "80", "90", "100", "120")
 STACK = 16384
@@ -69,23 +73,26 @@ def linked(objects: list[bytes], arch: str, folder: str) -> bytes:
     return out.read_bytes()
 
 
+@lru_cache(maxsize=1)
+def _expected(p: Program, seed: int) -> tuple[Words, Words]:
+    """What a program reads and writes: the same for every pair of objects."""
+    words = inputs(seed)
+    return np.array(words, np.uint32), np.array(p.expected(words), np.uint32)
+
+
 def wrong(image: bytes, p: Program, seed: int) -> str:
     """'' if the kernel writes the expected words, else what is wrong."""
-    words = inputs(seed)
+    given, want = _expected(p, seed)
     out = np.zeros(THREADS * WORDS, np.uint32)
     try:
-        Device(image).launch("k", 1, THREADS, [np.array(words, np.uint32).ravel(), out], stack=STACK, limit=2_000_000)
+        Device(image).launch("k", 1, THREADS, [given.flatten(), out], stack=STACK, limit=2_000_000)
     except (SimError, ImageError) as e:
         return f"run: {e}"
-    want = np.array(p.expected(words), np.uint32)
     bad = np.argwhere(want != out.reshape(THREADS, WORDS))
     if len(bad):
         t, n = bad[0]
         return f"value: {len(bad)} words, thread {t} word {n}: {int(out[t * WORDS + n]):#x} for {int(want[t, n]):#x}"
     return ""
-
-
-Maker = Callable[..., bytes]
 
 
 def check(seed: int, arch: str, level: int, what: list[str]) -> list[str]:
@@ -112,24 +119,18 @@ def check(seed: int, arch: str, level: int, what: list[str]) -> list[str]:
     if "ptxas-whole" in what:
         attempt("ptxas's whole", lambda: theirs(p.whole, arch, level, whole=True))
     if {"compile", "objects", "mixed"} & set(what):
-        mine = [
-            attempt(f"object {i}", lambda text=text: ours(text, arch, level), False)
-            for i, text in enumerate(p.files)
-            if i or what != ["tiny", "compile"]
-        ]  # type: ignore[misc]
+        compiled = [i for i in range(len(p.files)) if i or what != ["tiny", "compile"]]
+        mine = [attempt(f"object {i}", partial(ours, p.files[i], arch, level), False) for i in compiled]
         pairs: list[tuple[str, list[bytes]]] = []
         if "objects" in what or "mixed" in what:
             pairs.append(("ours, ours", mine))
         if "mixed" in what:
-            other = [
-                attempt(f"ptxas's object {i}", lambda text=text: theirs(text, arch, level), False)
-                for i, text in enumerate(p.files)
-            ]  # type: ignore[misc]
+            other = [attempt(f"ptxas's object {i}", partial(theirs, p.files[i], arch, level), False) for i in compiled]
             pairs += [("ours, ptxas's", [mine[0], other[1]]), ("ptxas's, ours", [other[0], mine[1]]), (THEIRS, other)]
         with tempfile.TemporaryDirectory() as folder:
             for label, objects in pairs[::-1]:
                 if all(objects):
-                    attempt(label, lambda objects=objects: linked(objects, arch, folder))  # type: ignore[misc]
+                    attempt(label, partial(linked, objects, arch, folder))
     own = next((text for text in found if text.startswith(THEIRS)), "")
     if not own:
         return found
