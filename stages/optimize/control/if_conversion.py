@@ -102,7 +102,8 @@ class _Converter:
         cfg = build_cfg(f)
         live = liveness(f, cfg)
         self.cells: Cells = live.cells
-        self.live_in = {b.id: live.in_cells(n) for n, b in enumerate(f.blocks)}
+        self.live_bits = dict(zip([b.id for b in f.blocks], live.live_in, strict=True))
+        self.live = live
         self.preds = {b.id: len(cfg.preds[n]) for n, b in enumerate(f.blocks)}
         self.users = barrier_users(f)
         self.bars: dict[int, set[int]] = {}  # block id -> the barriers that it names
@@ -192,9 +193,10 @@ class _Converter:
             return
         made: list[Inst] = []
         for arm, insts, guard in arms:
-            wanted = self.live_in[join.id]
+            bits = self.live_bits[join.id]
             if arm is not arms[-1][0]:
-                wanted = wanted | self.live_in[third.id]
+                bits |= self.live_bits[third.id]
+            wanted = set(self.live.members(bits))
             got = self._arm(insts, guard, wanted, most)
             if got is None:
                 self._missed(head, *self.why)
