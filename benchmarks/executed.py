@@ -33,8 +33,8 @@ from ir_format.hazards import load
 from orchestrator.api import compile_ptx
 from stages.analysis.occupancy import occupancy
 from stages.check.cosim import Cosim
+from stages.check.executors import launched, prepare
 from stages.check.launches import Launch, launches
-from stages.check.sides import launched, prepare
 from stages.simulate import Device, SimError
 from tests import oracle
 

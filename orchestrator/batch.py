@@ -79,7 +79,7 @@ class Running(Record):
     token: bytes
 
 
-def apart(argv: Sequence[str]) -> tuple[list[str], list[str], str]:
+def split_arguments(argv: Sequence[str]) -> tuple[list[str], list[str], str]:
     """The options of a command line without those of the batch, the files, and the value of `-o`. Raises UsageError."""
     options: list[str] = []
     names: list[str] = []
@@ -124,7 +124,7 @@ def _listed(cl: CommandLine, options: list[str]) -> list[File]:
             raise UsageError(f"line {number} of '{path}': {e}") from None
         if not words:
             continue
-        own, names, output = apart(words)
+        own, names, output = split_arguments(words)
         if (
             len(names) != 1
             or names[0] == "-"
@@ -138,7 +138,7 @@ def _listed(cl: CommandLine, options: list[str]) -> list[File]:
 
 def files_of(cl: CommandLine, argv: Sequence[str]) -> list[File]:
     """The files that a command line asks for. Raises UsageError."""
-    options, names, output = apart(argv)
+    options, names, output = split_arguments(argv)
     if output:
         raise UsageError("'--output-file' names one file: use '--output-dir', or '-o' in the lines of the list")
     if len(names) != len(cl.inputs) or "-" in names:

@@ -89,7 +89,7 @@ def _options(header: Header) -> str:
 
 
 def _machine_code(unit: Unit, seen: Seen, image: Cubin) -> dict[str, Any]:
-    """`code`: a row for each instruction, `blocks` and `ways` of the control-flow graph."""
+    """`code`: a row for each instruction, `blocks` and `edges` of the control-flow graph."""
     from ir_format import isa
     from stages.analysis.life_ranges import of_file
     from stages.disasm.cubin import WORD
@@ -99,7 +99,7 @@ def _machine_code(unit: Unit, seen: Seen, image: Cubin) -> dict[str, Any]:
 
     section = next((s for s in image.sections if s.name == f".text.{unit.name}"), None)
     if section is None:
-        return {"code": [], "blocks": [], "ways": []}
+        return {"code": [], "blocks": [], "edges": []}
     target = isa.target(image.sm)
     decoded = {s.number: decode_section(s, target) for s in image.sections}
     names = Names(image, decoded)
@@ -118,7 +118,7 @@ def _machine_code(unit: Unit, seen: Seen, image: Cubin) -> dict[str, Any]:
     return {
         "code": rows,
         "blocks": [[b.first, b.end, labels[b.first]] for b in parts],
-        "ways": [[k, to, int(taken)] for k, b in enumerate(parts) for to, taken in b.ways],
+        "edges": [[k, to, int(taken)] for k, b in enumerate(parts) for to, taken in b.edges],
     }
 
 

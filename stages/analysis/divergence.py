@@ -21,15 +21,15 @@ def may_diverge(vregs: list[VReg], inst: Inst) -> bool:
 
 def gathers(inst: Inst) -> bool:
     """Whether the whole warp has reconverged after the instruction: WARPSYNC of all threads. (With the attribute
-    ``apart`` it waits for none that are elsewhere: code has declared them exited.)"""
-    if inst.op != "WARPSYNC" or is_guarded(inst) or (inst.attrs and "apart" in inst.attrs):
+    ``diverged`` it waits for none that are elsewhere: code has declared them exited.)"""
+    if inst.op != "WARPSYNC" or is_guarded(inst) or (inst.attrs and "diverged" in inst.attrs):
         return False
     return inst.mods == ("ALL",) or any(type(o) is Imm and o.value & _ALL == _ALL for o in inst.srcs)
 
 
-def sides(cfg: Cfg, blocks: list[Block], fork: int, join: int) -> list[set[int]]:
-    """What each way from a divergent branch may execute before the threads meet: up to the join, or to the first block
-    in which the whole warp gathers (inclusive)."""
+def divergent_paths(cfg: Cfg, blocks: list[Block], fork: int, join: int) -> list[set[int]]:
+    """The blocks that each successor of a divergent branch may execute before reconvergence: up to the join, or to the
+    first block in which the whole warp synchronizes (inclusive)."""
     found: list[set[int]] = []
     for succ in cfg.succs[fork]:
         side: set[int] = set()
@@ -47,17 +47,17 @@ def sides(cfg: Cfg, blocks: list[Block], fork: int, join: int) -> list[set[int]]
     return found
 
 
-def parted_blocks(cfg: Cfg, blocks: list[Block], forks: list[int], join: list[int]) -> set[int]:
-    """What the ways from divergent branches may execute before the threads meet. ``forks``: in reverse post-order, so
-    that the ways from a branch are mostly seen with those from one around it."""
+def divergent_blocks(cfg: Cfg, blocks: list[Block], forks: list[int], join: list[int]) -> set[int]:
+    """The blocks that diverged threads may execute. ``forks``: the divergent branches in reverse post-order, so that
+    the paths from a branch are mostly covered by those from one around it."""
     found: set[int] = set()
     for fork in forks:
         if fork not in found or any(map(gathers, blocks[fork].insts)):
-            found.update(*sides(cfg, blocks, fork, join[fork]))
+            found.update(*divergent_paths(cfg, blocks, fork, join[fork]))
     return found
 
 
-def has_two_sides(cfg: Cfg, blocks: list[Block], fork: int, join: int) -> bool:
-    """Whether at least two ways from a branch execute something before the threads meet."""
-    ways = [s for s in cfg.succs[fork] if s != join and not (blocks[s].insts and gathers(blocks[s].insts[0]))]
-    return len(ways) > 1
+def has_two_paths(cfg: Cfg, blocks: list[Block], fork: int, join: int) -> bool:
+    """Whether at least two successors of a branch execute something before reconvergence."""
+    paths = [s for s in cfg.succs[fork] if s != join and not (blocks[s].insts and gathers(blocks[s].insts[0]))]
+    return len(paths) > 1

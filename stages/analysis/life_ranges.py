@@ -28,12 +28,12 @@ class Life(NamedTuple):
 
     reads: int
     writes: int
-    behind: int
+    after: int
 
     @property
     def occupied(self) -> int:
         """What it touches, and what lives on over it."""
-        return self.reads | self.writes | self.behind
+        return self.reads | self.writes | self.after
 
 
 class Piece(NamedTuple):
@@ -41,7 +41,7 @@ class Piece(NamedTuple):
 
     first: int
     end: int
-    ways: tuple[tuple[int, bool], ...]
+    edges: tuple[tuple[int, bool], ...]
 
 
 def of_file(mask: int, file: str) -> int:
@@ -72,11 +72,11 @@ def pieces(
     for k, first in enumerate(order):
         end = order[k + 1] if k + 1 < len(order) else len(insts)
         last = insts[end - 1]
-        ways = [(number[t], True) for t in dict.fromkeys(targets.get(end - 1, ())) if t in number]
+        edges = [(number[t], True) for t in dict.fromkeys(targets.get(end - 1, ())) if t in number]
         ends = last is not None and (last.op in _LEAVES or last.op in _BRANCHES)
         if k + 1 < len(order) and (not ends or (last is not None and is_guarded(last))):
-            ways.append((k + 1, False))
-        out.append(Piece(first, end, tuple(ways)))
+            edges.append((k + 1, False))
+        out.append(Piece(first, end, tuple(edges)))
     return out
 
 
@@ -90,7 +90,7 @@ def life_ranges(
     live_in = [_STACK] * len(blocks)
     preds: dict[int, list[int]] = {}
     for k, b in enumerate(blocks):
-        for to, _ in b.ways:
+        for to, _ in b.edges:
             preds.setdefault(to, []).append(k)
     callee = _callees(blocks, calls or {}, writes, preds)
     kills = [0 if i is None or is_guarded(i) else w for i, w in zip(insts, writes)]
@@ -146,11 +146,11 @@ def _begin(out: list[Life], blocks: Sequence[Piece], insts: Sequence[Inst | None
         life = out[n]
         if life.writes & _STACK or life.reads & _STACK:
             break
-        out[n] = Life(life.reads, life.writes, life.behind & ~_STACK)
+        out[n] = Life(life.reads, life.writes, life.after & ~_STACK)
 
 
 def _out_of(block: Piece, live_in: Sequence[int]) -> int:
     live = _STACK
-    for to, _ in block.ways:
+    for to, _ in block.edges:
         live |= live_in[to]
     return live

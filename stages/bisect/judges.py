@@ -182,7 +182,7 @@ class Cosim(CubinJudge):
                 self.unjudged.append(f"{kernel}: {said}")
 
     def _kernel(self, cubin: bytes, kernel: str, note: Note) -> tuple[str, str, int, Any]:
-        from stages.check.sides import approximates
+        from stages.check.executors import approximates
         from stages.simulate import Device
 
         note(kernel)
@@ -201,7 +201,7 @@ class Cosim(CubinJudge):
 
     def _wrong(self, device: Any, launch: Any, base: Any, stable: Any, loose: bool) -> tuple[str, str]:
         """In which way a launch is wrong, and the difference; '' if there is none, or none that can be told."""
-        from stages.check.sides import simulate
+        from stages.check.executors import simulate
 
         c = self.cosim
         got = simulate(device, launch, seed=launch.seed, limit=c._most(launch, base)[0], strict=self.strict)
@@ -232,7 +232,7 @@ class Cosim(CubinJudge):
         kernel, launch, base, stable = self.witness
 
         def job(note: Note) -> str:
-            from stages.check.sides import approximates
+            from stages.check.executors import approximates
             from stages.simulate import Device
 
             note(kernel)
@@ -254,7 +254,7 @@ class Cosim(CubinJudge):
 
         def job(note: Note) -> Any:
             from stages.check.arithmetic import explained
-            from stages.check.sides import approximates
+            from stages.check.executors import approximates
             from stages.simulate import Device
 
             assert self.witness is not None

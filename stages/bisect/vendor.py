@@ -156,8 +156,8 @@ def folder(vendor: Vendor, case: Case, lines: list[str], where: Path) -> None:
 
 
 def _host(case: Case) -> str:
+    from stages.check.executors import interpret
     from stages.check.memory_compare import size_of
-    from stages.check.sides import interpret
 
     assert case.first is not None
     k, byte = case.first

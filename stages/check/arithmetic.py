@@ -14,9 +14,9 @@ from ir_format.flow import read_regs, written_regs
 from ir_format.model import Inst
 from ir_format.ptx import Addr, PtxFunction, PtxInst, Reg
 from ir_format.text import print_inst
+from stages.check.executors import interpret, simulate, stores
 from stages.check.launches import Launch
 from stages.check.ptx_uses import defined, used
-from stages.check.sides import interpret, simulate, stores
 from stages.interpret.launch import Module
 
 Arr = NDArray[Any]

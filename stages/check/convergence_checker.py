@@ -1,13 +1,13 @@
 """Static check of reconvergence: convergence barriers over all paths of a cubin's code.
 
 Written independently of lowering: it reads only machine code. Forward dataflow over each function. The state at a place
-is a set of *ways* to reach it. Each way has the convergence barriers that are open on it (B register and the BSSY that
-opened it, in the order of opening), the B registers that no longer hold the caller's value, the registers that save a
-B register of the caller (BMOV), and the value of the predicate of a guarded BREAK up to the branch after it. A way is
-small and places have few of them: 1 in nearly all code. A function with more than :data:`WAYS` at a place is not
-judged.
+is a set of *paths* that reach it. Each path has the convergence barriers that are open on it (B register and the BSSY
+that opened it, in the order of opening), the B registers that no longer hold the caller's value, the registers that
+save a B register of the caller (BMOV), and the value of the predicate of a guarded BREAK up to the branch after it. A
+path is small, and places have few of them: 1 in nearly all code. A function with more than :data:`PATHS` at a place
+is not judged.
 
-Rules, by the name of their finding (ptxas 13.0's code obeys all of them on every way, see docs/judges.md):
+Rules, by the name of their finding (ptxas 13.0's code obeys all of them on every path, see docs/judges.md):
 
 * ``unset``: BSYNC or BREAK of a barrier that is not open;
 * ``overwritten``: BSSY or BMOV of a barrier that is open;
@@ -38,14 +38,14 @@ from ir_format import isa
 from ir_format.flow import ENDS, JUMPS, is_guarded
 from ir_format.isa import facts
 from ir_format.model import ZERO, Imm, Name, Reg
+from stages.check.convergence_path import Node, Open, Path, guard_of, partial, predicate, split_by, successors, tests_of
 from stages.check.convergence_uniform import uniform_branches
-from stages.check.convergence_ways import Node, Open, Way, apart, guard_of, predicate, split_by, successors, tests_of
 from stages.check.schedule_flow import branch_tables, line_finder
 from stages.disasm.cubin import WORD, CodeSection, Cubin, read_cubin
 from stages.disasm.listing import decode_section
 
-#: Most ways to one place that are kept separately.
-WAYS: Final = 64
+#: Most paths to one place that are kept separately.
+PATHS: Final = 64
 #: B registers that calls to outside code preserve (measured: ptxas saves these with BMOV before it uses them in a
 #: function, and holds barriers in them across calls).
 KEPT: Final = 0xFFC0
@@ -131,7 +131,7 @@ class _Function:
 
     def _backward(self) -> None:
         """For each block's start: B registers whose BSYNC is reachable (before another BSSY), with and without a
-        block barrier on the way, as bit sets."""
+        block barrier on the path, as bit sets."""
         code = self.code
         preds: dict[int, list[int]] = {b: [] for b in self.blocks}
         for b, run in self.blocks.items():
@@ -186,60 +186,60 @@ class _Function:
         return live, bare
 
     def judge(self) -> None:
-        """Follow all ways through the function; findings are added to the section."""
+        """Follow all paths through the function; findings are added to the section."""
         code = self.code
-        ways: dict[int, dict[Way, None]] = {self.entry: {Way(): None}}
-        work = [(self.entry, Way())]
+        paths: dict[int, dict[Path, None]] = {self.entry: {Path(): None}}
+        work = [(self.entry, Path())]
         while work:
-            b, way = work.pop()
-            now = [way]
+            b, path = work.pop()
+            now = [path]
             run = self.blocks[b]
             for n in run[:-1]:
                 now = [x for w in now for x in self.step(n, w)]
             for w in now:
                 for s, x in self.leave(run[-1], w):
-                    there = ways.setdefault(s, {})
+                    there = paths.setdefault(s, {})
                     if x in there or s not in self.blocks:
                         continue
-                    if len(there) >= WAYS:
+                    if len(there) >= PATHS:
                         self.overflow = True
                         continue
                     there[x] = None
                     work.append((s, x))
         if self.overflow:
             code.unjudged.append(
-                f"{code.name}: {code.text(self.entry)}: convergence barriers: more than {WAYS} ways lead to one place"
+                f"{code.name}: {code.text(self.entry)}: convergence barriers: more than {PATHS} paths lead to one place"
             )
 
     # --- steps ---
 
-    def step(self, n: int, way: Way) -> Iterable[Way]:
-        """The ways after an instruction that does not branch."""
+    def step(self, n: int, path: Path) -> Iterable[Path]:
+        """The paths after an instruction that does not branch."""
         code = self.code
-        if way.fact is not None or way.saved:
-            way = self._forget(n, way)
+        if path.fact is not None or path.saved:
+            path = self._forget(n, path)
         node = code.nodes.get(n)
         if node is None:
-            return (way,)
-        acts, stays = split_by(way, node.tests)
+            return (path,)
+        acts, stays = split_by(path, node.tests)
         out = [self.act(n, node, acts)] if acts is not None else []
         if stays is not None:
             out.append(stays)
         return out
 
-    def leave(self, n: int, way: Way) -> Iterator[tuple[int, Way]]:
-        """The successors of a block's last instruction, with the way to each."""
+    def leave(self, n: int, path: Path) -> Iterator[tuple[int, Path]]:
+        """The successors of a block's last instruction, with the path to each."""
         code = self.code
         succs = code.succs[n]
         inst = code.items[n].inst
         if inst is None or inst.op not in (*JUMPS, *ENDS, "CALL") or (len(succs) < 2 and inst.op not in ENDS):
-            for x in self.step(n, way):
+            for x in self.step(n, path):
                 for s in succs:
                     yield s, x
             return
         node = code.nodes.get(n)
         if inst.op in ENDS:
-            acts, stays = split_by(way, tests_of(inst))
+            acts, stays = split_by(path, tests_of(inst))
             if acts is not None and node is not None:
                 self.act(n, node, acts)
             if stays is not None:
@@ -247,11 +247,11 @@ class _Function:
                     yield s, stays._replace(fact=None)
             return
         whole = "DIV" in inst.mods or "CONV" in inst.mods or inst.op not in ("BRA", "CALL")
-        acts, stays = split_by(way, () if whole else tests_of(inst))
+        acts, stays = split_by(path, () if whole else tests_of(inst))
         uniform = "U" in inst.mods or whole or all(p >= 16 for p, _ in tests_of(inst)) or n in self.together
         target = code.items[n].target // WORD
         for s in succs:
-            mine = way if whole else stays if s == n + 1 and s != target else acts
+            mine = path if whole else stays if s == n + 1 and s != target else acts
             if mine is None:
                 continue
             if not uniform and mine.open:
@@ -269,125 +269,125 @@ class _Function:
                 mine = mine._replace(open=tuple(o for o in mine.open if o.waited or live >> o.k & 1))
             yield s, mine._replace(fact=None)
 
-    def _forget(self, n: int, way: Way) -> Way:
+    def _forget(self, n: int, path: Path) -> Path:
         """Drop facts about what an instruction overwrites."""
         inst = self.code.items[n].inst
         if inst is None:
-            return way._replace(fact=None, saved=())
+            return path._replace(fact=None, saved=())
         for o in inst.dsts:
             if type(o) is not Reg or o.num == ZERO:
                 continue
-            if way.fact is not None and o.file in ("P", "UP") and any(p == predicate(o)[0] for p, _ in way.fact[0]):
-                way = way._replace(fact=None)
-            if o.file == "R" and way.saved:
-                way = way._replace(saved=tuple(x for x in way.saved if not o.num <= x[0] < o.num + max(o.width, 1)))
-        return way
+            if path.fact is not None and o.file in ("P", "UP") and any(p == predicate(o)[0] for p, _ in path.fact[0]):
+                path = path._replace(fact=None)
+            if o.file == "R" and path.saved:
+                path = path._replace(saved=tuple(x for x in path.saved if not o.num <= x[0] < o.num + max(o.width, 1)))
+        return path
 
-    def act(self, n: int, node: Node, way: Way) -> Way:
+    def act(self, n: int, node: Node, path: Path) -> Path:
         """The effect of an instruction if its predicates are true."""
         match node.op:
             case "BSSY":
-                return self._opened(n, node, way)
+                return self._opened(n, node, path)
             case "BSYNC":
-                return self._closed(n, node, way)
+                return self._closed(n, node, path)
             case "BREAK":
-                return self._broken(n, node, way)
+                return self._broken(n, node, path)
             case "BMOV":
-                return self._moved(n, node, way)
+                return self._moved(n, node, path)
             case "BAR" | "WARPSYNC":
-                return self._waits(n, node, way)
+                return self._waits(n, node, path)
             case "CALL":
-                self._called(n, way)
+                self._called(n, path)
             case "RET":
-                self._returns(n, way)
+                self._returns(n, path)
             case "YIELD":
-                self._yields(n, way)
-        return way
+                self._yields(n, path)
+        return path
 
-    def _opened(self, n: int, node: Node, way: Way) -> Way:
-        for o in way.open:
+    def _opened(self, n: int, node: Node, path: Path) -> Path:
+        for o in path.open:
             if o.k == node.b:
                 self.code.add(
                     "overwritten",
                     o.site,
                     n,
-                    f"B{o.k} is open on a way to here and is set again: nothing waits for its threads any more",
+                    f"B{o.k} is open on a path to here and is set again: nothing waits for its threads any more",
                 )
-        kept = tuple(o for o in way.open if o.k != node.b)
-        return way._replace(
-            open=(*kept, Open(node.b, n, False)), touched=way.touched | 1 << node.b, gone=way.gone & ~(1 << node.b)
+        kept = tuple(o for o in path.open if o.k != node.b)
+        return path._replace(
+            open=(*kept, Open(node.b, n, False)), touched=path.touched | 1 << node.b, gone=path.gone & ~(1 << node.b)
         )
 
-    def _closed(self, n: int, node: Node, way: Way) -> Way:
+    def _closed(self, n: int, node: Node, path: Path) -> Path:
         code = self.code
-        mine = next((o for o in way.open if o.k == node.b), None)
+        mine = next((o for o in path.open if o.k == node.b), None)
         if mine is None:
             if (
-                not way.gone >> node.b & 1
+                not path.gone >> node.b & 1
                 # a thread that has left does not wait (measured: ptxas lets threads that leave a loop by BREAK pass its
                 # BSYNC)
             ):
-                code.add("unset", n, n, f"B{node.b} is not set on every way to here")
-            return way
+                code.add("unset", n, n, f"B{node.b} is not set on every path to here")
+            return path
         meeting = code.meeting(mine.site)
         if meeting >= 0 and meeting != n:
             code.add("elsewhere", mine.site, n, f"B{node.b} was set for another reconvergence point")
         if node.mods & _FIRM != code.nodes[mine.site].mods & _FIRM:
             code.add("kind", mine.site, n, "the barrier is opened as one kind and waited on as another")
-        for o in way.open[way.open.index(mine) + 1 :]:
+        for o in path.open[path.open.index(mine) + 1 :]:
             code.add(
                 "nesting",
                 o.site,
                 n,
                 f"threads wait here while B{o.k}, set later, is still open: others wait for them there",
             )
-        self._stranded(n, way, node.b)
-        return way._replace(open=tuple(o for o in way.open if o is not mine))
+        self._stranded(n, path, node.b)
+        return path._replace(open=tuple(o for o in path.open if o is not mine))
 
-    def _broken(self, n: int, node: Node, way: Way) -> Way:
+    def _broken(self, n: int, node: Node, path: Path) -> Path:
         code = self.code
-        mine = next((o for o in way.open if o.k == node.b), None)
+        mine = next((o for o in path.open if o.k == node.b), None)
         if mine is None:
-            if not way.gone >> node.b & 1:
-                code.add("unset", n, n, f"B{node.b} is left here, but it is not set on every way to here")
-            return way
-        return way._replace(open=tuple(o for o in way.open if o is not mine), gone=way.gone | 1 << node.b)
+            if not path.gone >> node.b & 1:
+                code.add("unset", n, n, f"B{node.b} is left here, but it is not set on every path to here")
+            return path
+        return path._replace(open=tuple(o for o in path.open if o is not mine), gone=path.gone | 1 << node.b)
 
-    def _moved(self, n: int, node: Node, way: Way) -> Way:
+    def _moved(self, n: int, node: Node, path: Path) -> Path:
         inst = self.code.items[n].inst
         assert inst is not None
         if any(type(o) is Name for o in (*inst.dsts, *inst.srcs)):  # a mask of the warp
-            return way
-        mine = next((o for o in way.open if o.k == node.b), None)
+            return path
+        mine = next((o for o in path.open if o.k == node.b), None)
         register = next((o for o in (*inst.dsts, *inst.srcs) if type(o) is Reg and o.file == "R"), None)
         number = register.num if register is not None and register.num != ZERO else -1
         if inst.dsts and type(inst.dsts[0]) is Reg and inst.dsts[0].file == "B":
             # to the barrier: restores the caller's, from a register or from the stack
             if mine is not None:
-                self.code.add("overwritten", mine.site, n, f"B{node.b} is open on a way to here and is overwritten")
-            held = next((k for r, k in way.saved if r == number), node.b)
-            touched = way.touched & ~(1 << node.b) if held == node.b else way.touched | 1 << node.b
-            return way._replace(open=tuple(o for o in way.open if o is not mine), touched=touched)
-        saved = way.saved
-        if number >= 0 and not way.touched >> node.b & 1:
+                self.code.add("overwritten", mine.site, n, f"B{node.b} is open on a path to here and is overwritten")
+            held = next((k for r, k in path.saved if r == number), node.b)
+            touched = path.touched & ~(1 << node.b) if held == node.b else path.touched | 1 << node.b
+            return path._replace(open=tuple(o for o in path.open if o is not mine), touched=touched)
+        saved = path.saved
+        if number >= 0 and not path.touched >> node.b & 1:
             saved = (*saved, (number, node.b))
         if "CLEAR" in node.mods:
             if mine is not None:
-                self.code.add("overwritten", mine.site, n, f"B{node.b} is open on a way to here and is emptied")
-            return way._replace(
-                saved=saved, touched=way.touched | 1 << node.b, open=tuple(o for o in way.open if o is not mine)
+                self.code.add("overwritten", mine.site, n, f"B{node.b} is open on a path to here and is emptied")
+            return path._replace(
+                saved=saved, touched=path.touched | 1 << node.b, open=tuple(o for o in path.open if o is not mine)
             )
-        return way._replace(saved=saved)
+        return path._replace(saved=saved)
 
-    def _waits(self, n: int, node: Node, way: Way) -> Way:
-        if "ARV" in node.mods or not way.open:
-            return way
+    def _waits(self, n: int, node: Node, path: Path) -> Path:
+        if "ARV" in node.mods or not path.open:
+            return path
         if node.op == "WARPSYNC":
-            return self._warpsync(n, way)
-        self._stranded(n, way, -1)
+            return self._warpsync(n, path)
+        self._stranded(n, path, -1)
         if not self.code.whole_block(n):
-            return way
-        for o in way.open:
+            return path
+        for o in path.open:
             if o.waited:
                 self.code.add(
                     "barrier",
@@ -395,27 +395,27 @@ class _Function:
                     n,
                     f"a barrier of the whole block, while threads that passed none may wait at the BSYNC of B{o.k}",
                 )
-        return way._replace(open=tuple(o._replace(waited=False) for o in way.open))
+        return path._replace(open=tuple(o._replace(waited=False) for o in path.open))
 
-    def _warpsync(self, n: int, way: Way) -> Way:
+    def _warpsync(self, n: int, path: Path) -> Path:
         """WARPSYNC: threads at a BSYNC that wait for threads that are here are released; none remain if all are
         here."""
         live = self.live.get(n, 0xFFFF)
         whole = self.code.whole_warp(n)
         kept = []
-        for o in way.open:
+        for o in path.open:
             gone = not live >> o.k & 1
             if gone or (whole and o.waited):
                 self.code.note(o.site, n, f"threads wait here, others at the BSYNC of B{o.k}")
             if not gone:
                 kept.append(o._replace(waited=o.waited and not whole))
-        left = sum(1 << o.k for o in way.open if not live >> o.k & 1)
-        return way._replace(open=tuple(kept), gone=way.gone | left)
+        left = sum(1 << o.k for o in path.open if not live >> o.k & 1)
+        return path._replace(open=tuple(kept), gone=path.gone | left)
 
-    def _stranded(self, n: int, way: Way, but: int) -> None:
+    def _stranded(self, n: int, path: Path, but: int) -> None:
         """Report open barriers whose BSYNC is not reachable from here."""
         live = self.live.get(n, 0xFFFF)
-        for o in way.open:
+        for o in path.open:
             if o.k != but and not live >> o.k & 1:
                 self.code.add(
                     "left",
@@ -424,23 +424,23 @@ class _Function:
                     f"threads have left the region of B{o.k} without BREAK and wait here, others at its BSYNC",
                 )
 
-    def _called(self, n: int, way: Way) -> None:
+    def _called(self, n: int, path: Path) -> None:
         code = self.code
         lost = code.clobbers.get(code.called[n], 0) if n in code.called else 0xFFFF & ~KEPT
-        for o in way.open:
+        for o in path.open:
             if lost >> o.k & 1:
                 code.add("call", o.site, n, f"B{o.k} is open over a call that overwrites it")
 
-    def _returns(self, n: int, way: Way) -> None:
-        self.returned |= way.touched
-        for o in way.open:
+    def _returns(self, n: int, path: Path) -> None:
+        self.returned |= path.touched
+        for o in path.open:
             self.code.add("left", o.site, n, f"the function returns while B{o.k} is open")
-        lost = way.touched & KEPT
+        lost = path.touched & KEPT
         if lost and self.entry in self.code.exported:
             self.code.add("saved", n, n, f"the function returns without its caller's value in B{lost.bit_length() - 1}")
 
-    def _yields(self, n: int, way: Way) -> None:
-        for o in way.open:
+    def _yields(self, n: int, path: Path) -> None:
+        for o in path.open:
             if "RECONVERGENT" in self.code.nodes[o.site].mods and self.code.in_loop(n, o.site):
                 self.code.add(
                     "spin",
@@ -538,7 +538,7 @@ class _Section:
     def whole_warp(self, n: int) -> bool:
         """Whether a WARPSYNC waits for all threads of the warp."""
         inst = self.items[n].inst
-        if inst is None or inst.op != "WARPSYNC" or apart(self.items[n + 1 : n + 64]):
+        if inst is None or inst.op != "WARPSYNC" or partial(self.items[n + 1 : n + 64]):
             return False
         return "ALL" in inst.mods or any(type(o) is Imm and o.value & 0xFFFFFFFF == 0xFFFFFFFF for o in inst.srcs)
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ir_format.ptx import PtxUnit
+from stages.check.executors import SIM_LIMIT, STEP_LIMIT, Outcome, approximates, interpret, last_store, simulate
 from stages.check.launches import (
     WIDE_SEEDS,
     Launch,
@@ -29,7 +30,6 @@ from stages.check.launches import (
     uses,
 )
 from stages.check.memory_compare import KINDS, by_elements, memory_of, nans, nans_in_both, size_of, unequal
-from stages.check.sides import SIM_LIMIT, STEP_LIMIT, Outcome, approximates, interpret, last_store, simulate
 from stages.interpret.launch import Module
 
 Arr = NDArray[Any]

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.check.sides import Outcome
+from stages.check.executors import Outcome
 
 Arr = NDArray[Any]
 #: Relative and absolute error allowed for floats of kernels that use approximations (their bounds, 2**-20 or less,

@@ -60,8 +60,8 @@ class _Table:
         """The line of an instruction; ``label``: of the place before it."""
         cells = []
         for file, used, digits, width in self.columns:
-            reads, writes, behind = (of_file(mask, file) for mask in life)
-            alive = (behind & ~writes | reads) if label else reads | writes | behind
+            reads, writes, after = (of_file(mask, file) for mask in life)
+            alive = (after & ~writes | reads) if label else reads | writes | after
             text = f" {alive.bit_count() or '':>{digits}}"
             if self.mode != "count":
                 marks = [_mark(n, alive, 0 if label else reads, 0 if label else writes) for n in range(used)]

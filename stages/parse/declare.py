@@ -132,7 +132,7 @@ def registers(s: Scanner, fs: FunctionState | None, scope: Scope) -> None:
         name = s.expect("id")
         _check_wide(s, d, (), line)
         if fs is None:
-            scope.threadwide.append(name)
+            scope.module_registers.append(name)
         if s.kind == "<":
             _family(s, scope, name, RegFamily(_count(s), d.type, d.vec), line, twice)
         elif declared_here(scope, name):
@@ -232,14 +232,14 @@ def variables(s: Scanner, scope: Scope, fs: FunctionState | None, linkage: str, 
     """A variable declaration from its state space to the semicolon."""
     line = s.line
     space = s.tok[1:]
-    threadwide = fs is None and space in ("local", "reg") and s.target.version < 30
-    if threadwide and space == "reg":
+    module_registers = fs is None and space in ("local", "reg") and s.target.version < 30
+    if module_registers and space == "reg":
         registers(s, None, scope)
         return
     s.next()
     if space == "tex":
         _old_texture(s, fs, line)
-    if fs is None and space in _WRONG_SPACE and not threadwide:
+    if fs is None and space in _WRONG_SPACE and not module_registers:
         s.notes.error(_WRONG_SPACE[space], line)
     if fs is not None and space == "param" and s.target.version < 20:
         s.notes.error("Parameter variables must be declared within .entry parameter list", line)
@@ -261,8 +261,8 @@ def variables(s: Scanner, scope: Scope, fs: FunctionState | None, linkage: str, 
                 break
             continue
         var = _variable(s, d, space, name, line, linkage)
-        if threadwide:
-            scope.threadwide.append(name)
+        if module_registers:
+            scope.module_registers.append(name)
         if fs is not None:
             used_too_early(s, scope, name, line)
         if s.kind == "=":

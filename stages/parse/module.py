@@ -361,7 +361,7 @@ class Parser:
         function.end_line = s.source.line(max(0, body.end))
         self.located = self.located or bool(function.locs)
         body.finish()
-        symbol.threadwide = fs.threadwide
+        symbol.module_registers = fs.module_registers
         self.matcher.finish(function.end_line)
         if entry:
             directives.conflicts(s, hints, function.end_line)

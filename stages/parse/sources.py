@@ -12,9 +12,9 @@ from ir_format.release import DEFAULT
 from stages.parse.abi import check_abi, check_object, without_abi
 from stages.parse.bounds import check_bounds, check_spilling
 from stages.parse.module import Parser
+from stages.parse.module_registers import NotSpread, spread
 from stages.parse.scan import Abort, Scanner, load
 from stages.parse.symbols import FuncSym
-from stages.parse.threadwide import NotSpread, spread
 from stages.parse.undefined_symbols import check_definitions
 from stages.parse.units import UnitsTooLarge, build_units
 
@@ -59,7 +59,7 @@ def parse_sources(sources: Sequence[tuple[str, bytes]], arch: str, options: Mapp
     diagnostics.extend(clashes)
     if clashes:
         return ParseResult(None, [], diagnostics)
-    first = next((p.scope.threadwide[0] for p in parsers if p.scope.threadwide), "")
+    first = next((p.scope.module_registers[0] for p in parsers if p.scope.module_registers), "")
     return _finished(module, functions, options, arch, sources[0][0], diagnostics, first)
 
 
@@ -76,7 +76,7 @@ def parse_text(
     parser, diagnostics = _parse(text, filename, arch, release=release)
     if parser is None or parser.module is None:
         return None, [], diagnostics
-    first = parser.scope.threadwide[0] if parser.scope.threadwide else ""
+    first = parser.scope.module_registers[0] if parser.scope.module_registers else ""
     return _finished(parser.module, parser.functions, {"compile-only": separate}, arch, filename, diagnostics, first)
 
 
@@ -91,12 +91,12 @@ def _finished(
     arch: str,
     filename: str,
     diagnostics: list[Diagnostic],
-    threadwide: str,
+    module_registers: str,
 ) -> ParseResult:
-    """`threadwide`: the first register or local variable at module scope."""
+    """`module_registers`: the first register or local variable at module scope."""
     separate = bool(options.get("compile-only"))
     if arch.startswith("sm_"):  # for compute_ ptxas only reads
-        without = without_abi(functions, threadwide)
+        without = without_abi(functions, module_registers)
         diagnostics += without
         diagnostics += check_object(module, separate, not without)
         if not _stopped(diagnostics):
@@ -107,7 +107,7 @@ def _finished(
             return ParseResult(None, [], diagnostics)
         diagnostics += check_bounds(functions, arch, options)
     try:
-        if threadwide:
+        if module_registers:
             spread(module, functions)
         units = build_units(module, functions, separate)
         diagnostics += check_spilling(module, units) if arch.startswith("sm_") else []

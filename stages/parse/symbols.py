@@ -33,10 +33,10 @@ class VarSym:
 
 
 class FuncSym:
-    """A function or entry; `used` after a reference, `defined` after a body. `threadwide`: the registers of module
-    scope that the body names."""
+    """A function or entry; `used` after a reference, `defined` after a body. `module_registers`: the registers of
+    module scope that the body names."""
 
-    __slots__ = ("defined", "entry", "function", "line", "proto", "threadwide")
+    __slots__ = ("defined", "entry", "function", "line", "proto", "module_registers")
 
     def __init__(self, proto: PtxProto, entry: bool, line: int) -> None:
         self.proto = proto
@@ -44,7 +44,7 @@ class FuncSym:
         self.line = line
         self.defined = False
         self.function: PtxFunction | None = None
-        self.threadwide: dict[ModuleReg, RegSym] = {}
+        self.module_registers: dict[ModuleReg, RegSym] = {}
 
 
 class ModuleReg:
@@ -117,7 +117,7 @@ Symbol = VarSym | FuncSym | RegSym | TargetsSym | ProtoSym | ModuleReg
 class Scope:
     """Names of one `{}` (or of the module, or of parameters)."""
 
-    __slots__ = ("cache", "families", "labels", "names", "numbered", "parent", "pending", "threadwide")
+    __slots__ = ("cache", "families", "labels", "names", "numbered", "parent", "pending", "module_registers")
 
     def __init__(self, parent: Scope | None) -> None:
         self.parent = parent
@@ -127,14 +127,14 @@ class Scope:
         self.labels: dict[str, int] = {}
         # Names used before their definition, taken for labels: references to patch, and line of the first use.
         self.pending: dict[str, tuple[list[LabelRef], int]] = {}
-        self.threadwide: list[str] = []  # registers and local variables of the module's scope, in order
+        self.module_registers: list[str] = []  # registers and local variables of the module's scope, in order
         self.cache: dict[str, Typed] = {}  # operand text -> operand, valid while no new name is declared
 
 
 class FunctionState:
     """The function being read: its tables and open scopes."""
 
-    __slots__ = ("function", "lasting", "loc", "loc_index", "named", "scope", "target", "threadwide", "unique")
+    __slots__ = ("function", "lasting", "loc", "loc_index", "named", "scope", "target", "module_registers", "unique")
 
     def __init__(self, function: PtxFunction, scope: Scope, target: Target, lasting: list[PtxVar]) -> None:
         self.function = function
@@ -142,7 +142,7 @@ class FunctionState:
         self.scope = scope
         # the module's variables: those of .global and .const in a body are there too, under names of their own
         self.lasting = lasting
-        self.threadwide: dict[ModuleReg, RegSym] = {}
+        self.module_registers: dict[ModuleReg, RegSym] = {}
         self.loc: int | None = None
         self.named: tuple[str, PtxVar | PtxParam] | None = None  # the last variable that an operand named
         self.loc_index: dict[tuple[object, ...], int] = {}
@@ -209,11 +209,11 @@ class FunctionState:
         regs.extend([PtxReg(f"{name}.{c}", type_, vec) for c in COMPONENTS[:vec]])
         return RegSym(None, type_, tuple([Reg(first + k) for k in range(vec)]))
 
-    def threadwide_reg(self, of: ModuleReg) -> RegSym:
+    def module_register(self, of: ModuleReg) -> RegSym:
         """This function's entry for a register of module scope."""
-        got = self.threadwide.get(of)
+        got = self.module_registers.get(of)
         if got is None:
-            got = self.threadwide[of] = self.add_reg(of.name, of.type, of.vec)
+            got = self.module_registers[of] = self.add_reg(of.name, of.type, of.vec)
         return got
 
     def add_var(self, name: str, like: PtxVar) -> VarSym:
@@ -265,7 +265,7 @@ def lookup(scope: Scope | None, name: str, state: FunctionState | None) -> Symbo
     while scope is not None:
         symbol = scope.names.get(name)
         if symbol is not None:
-            return state.threadwide_reg(symbol) if type(symbol) is ModuleReg and state is not None else symbol
+            return state.module_register(symbol) if type(symbol) is ModuleReg and state is not None else symbol
         if scope.families and state is not None:
             found = find_family(scope, name)
             if found is not None:
@@ -280,7 +280,7 @@ def lookup(scope: Scope | None, name: str, state: FunctionState | None) -> Symbo
                     else:
                         symbol = state.add_reg(plain, family.type, family.vec)
                 scope.names[name] = scope.names[plain] = symbol
-                return state.threadwide_reg(symbol) if type(symbol) is ModuleReg else symbol
+                return state.module_register(symbol) if type(symbol) is ModuleReg else symbol
         scope = scope.parent
     return None
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from ir_format.flow import post_dominators
-from stages.analysis.divergence import has_two_sides, may_diverge, sides
+from stages.analysis.divergence import divergent_paths, has_two_paths, may_diverge
 from stages.regalloc.live_ranges import Ranges, Seg, overlap, union
 
 WARP_FILES: Final = frozenset({"UR", "UP", "B"})
@@ -32,9 +32,9 @@ def divergent_regions(ranges: Ranges) -> list[list[int]]:
     covered: set[int] = set()
     found: list[list[int]] = []
     for fork in forks:
-        if fork in covered or not has_two_sides(cfg, blocks, fork, join[fork]):
+        if fork in covered or not has_two_paths(cfg, blocks, fork, join[fork]):
             continue
-        region = set().union(*sides(cfg, blocks, fork, join[fork]))
+        region = set().union(*divergent_paths(cfg, blocks, fork, join[fork]))
         covered |= region
         found.append(sorted(region))
     return found

@@ -20,7 +20,7 @@ _BEHIND: Final = re.compile(r" ; (?:line \d+|loc \d+|ctl S\d+ Y\d+ W\d+ R\d+ M\d
 #: The two colours of the report's graph: jumps taken, and ways that fall through (Okabe and Ito's, for all eyes).
 _TAKEN: Final = 'color="#D55E00"'
 _THROUGH: Final = 'color="#0072B2" style="dashed"'
-_LEGEND: Final = f"""  subgraph cluster_legend {{ label="ways"; fontname="monospace"; fontsize=9;
+_LEGEND: Final = f"""  subgraph cluster_legend {{ label="edges"; fontname="monospace"; fontsize=9;
     legend_a [label="block"]; legend_b [label="jump"]; legend_c [label="next"];
     legend_a -> legend_b [label="taken" {_TAKEN} fontcolor="#D55E00"];
     legend_a -> legend_c [label="falls through" {_THROUGH} fontcolor="#0072B2"];
@@ -108,13 +108,13 @@ def view(ptx: Sequence[str], streams: Sequence[Stream]) -> str:
         "occupancy": [],
         "max_warps": 0,
         **states(rows, pictures),
-        **(_code(*coded) if coded is not None else {"code": [], "blocks": [], "ways": []}),
+        **(_code(*coded) if coded is not None else {"code": [], "blocks": [], "edges": []}),
     }
     return page(html.unescape(data["name"]), data).decode()
 
 
 def _code(header: Header, units: Sequence[Unit]) -> dict[str, Any]:
-    """`code`, `blocks` and `ways` as the report has them; addresses are those of the functions one after the other."""
+    """`code`, `blocks` and `edges` as the report has them; addresses are those of the functions one after the other."""
     functions = [f for u in units for f in u.functions]
     why = [origin for u in units for origin in origins([Picture("schedule", "", picture(u, None))], u)]
     insts: list[Inst] = []
@@ -144,5 +144,5 @@ def _code(header: Header, units: Sequence[Unit]) -> dict[str, Any]:
     return {
         "code": code,
         "blocks": [[p.first, p.end, firsts.get(p.first, "")] for p in parts],
-        "ways": [[k, to, int(taken)] for k, p in enumerate(parts) for to, taken in p.ways],
+        "edges": [[k, to, int(taken)] for k, p in enumerate(parts) for to, taken in p.edges],
     }

@@ -136,7 +136,7 @@ KNOWN: Final = (
         f"{_JOINS}:insert_convergence",
         [
             ("    fn.vregs = [v if i in state.varying", "    regions = []\n    fn.vregs = [v if i in state.varying"),
-            ('if state.parted or fn.kind != "entry"', 'if fn.kind != "entry"'),
+            ('if state.divergent or fn.kind != "entry"', 'if fn.kind != "entry"'),
         ],
         "shuffle_after_loop",
     ),

@@ -27,8 +27,8 @@ import numpy as np
 
 from ir_format.diag import OriasError
 from ir_format.ptx import PtxUnit
+from stages.check.executors import prepare, simulate
 from stages.check.launches import Launch, make, pointers_in_structs, shapes
-from stages.check.sides import prepare, simulate
 from stages.interpret.launch import Module, ParseError
 from stages.simulate import Device, ImageError, SimError
 from tests.check.sweep import Sweep, compiler

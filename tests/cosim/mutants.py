@@ -35,10 +35,10 @@ from ir_format.flow import ENDS, JUMPS
 from ir_format.hazards import Access, hazards
 from ir_format.model import INV, ZERO, Imm, Inst, Mem, Reg
 from stages.check.cosim import Cosim, Stable
+from stages.check.executors import approximates, prepare, simulate
 from stages.check.launches import launches
 from stages.check.memory_compare import memory_of
 from stages.check.schedule_flow import Flow, branch_tables
-from stages.check.sides import approximates, prepare, simulate
 from stages.disasm.cubin import WORD, Cubin, read_cubin
 from stages.disasm.listing import decode_section
 from stages.simulate import Device, ImageError

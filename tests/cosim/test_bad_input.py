@@ -73,7 +73,7 @@ def test_cubins_of_something_else(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str, says: str
 ) -> None:
     """A cubin without the kernel, with another signature, or that does not end, fails once."""
-    monkeypatch.setattr("stages.check.sides.SIM_LIMIT", 50_000)
+    monkeypatch.setattr("stages.check.executors.SIM_LIMIT", 50_000)
     assert check(tmp_path, GOOD, cubin(text)) == 1
     out = capsys.readouterr().out
     assert out.count("failed") == 1 and says in out

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.api import compile_ptx
 from stages.check.cosim import Cosim
-from stages.check.sides import Outcome
+from stages.check.executors import Outcome
 from stages.simulate import Device
 from tests.cosim.test_bad_input import GOOD, check, cubin
 

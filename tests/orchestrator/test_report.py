@@ -94,13 +94,13 @@ def view(streams: list[str]) -> Path:
 
 
 def test_saved_streams_have_the_page_of_the_report(view: Path, matmul: Path, streams: list[str]) -> None:
-    """Blocks, ways, control words and pressure are the report's; each stream is a step; PTX is at its lines."""
+    """Blocks, edges, control words and pressure are the report's; each stream is a step; PTX is at its lines."""
     data, report = page_of(view), page_of(matmul)
     count = len(report["code"])
     assert [r[2:4] for r in data["code"]] == [r[2:4] for r in report["code"][: len(data["code"])]] and count > 50
     real = [b for b in report["blocks"] if b[0] < len(data["code"])]  # without the loop after the last instruction
     assert [b[:2] for b in data["blocks"]] == [[a, min(b, len(data["code"]))] for a, b, _ in real]
-    assert data["ways"] == [w for w in report["ways"] if w[0] < len(real)]
+    assert data["edges"] == [w for w in report["edges"] if w[0] < len(real)]
     assert [r[5] for r in data["code"]] == [r[5] for r in report["code"][: len(data["code"])]]
     assert [p["stage"] for p in data["passes"]] == ["lower", "optimize", "regalloc", "schedule", "encode"]
     assert all(p["state"] == n for n, p in enumerate(data["passes"]))
@@ -113,9 +113,9 @@ def test_saved_streams_have_the_page_of_the_report(view: Path, matmul: Path, str
 def test_a_graph_names_its_ways(streams: list[str], matmul: Path) -> None:
     """DOT: every edge has a label and the page's colour; lines of PTX precede their instructions."""
     made = "".join(show([streams[0], streams[4]], "dot", ""))
-    ways = re.findall(r"f0_(\d+) -> f0_(\d+) \[label=\"(.*?)\"", made)
-    known = [w for w in page_of(matmul)["ways"] if w[0] < max(int(a) for a, _, _ in ways) + 1]
-    assert sorted((int(a), int(b), int(how == "taken")) for a, b, how in ways) == sorted(map(tuple, known))
+    edges = re.findall(r"f0_(\d+) -> f0_(\d+) \[label=\"(.*?)\"", made)
+    known = [w for w in page_of(matmul)["edges"] if w[0] < max(int(a) for a, _, _ in edges) + 1]
+    assert sorted((int(a), int(b), int(how == "taken")) for a, b, how in edges) == sorted(map(tuple, known))
     assert "cluster_legend" in made and re.search(r"// \d+: ld\.global\.\S+ .*?\\l  @?.*?LDG", made)
     assert "//" not in "".join(show([streams[4]], "dot", "")).split("legend", 1)[0].replace('"//', "")
 
@@ -154,7 +154,7 @@ def test_the_page_in_a_browser(browser: Any, matmul: Path, width: int, tmp_path:
         assert box["x"] >= 0 and box["x"] + box["width"] <= width and box["height"] > 100, panel
     assert page.locator("#sass .r").count() == len(data["code"])
     assert page.locator("#graph .node").count() == len(data["blocks"])
-    assert page.locator("#graph path.taken, #graph path.through").count() == len(data["ways"])
+    assert page.locator("#graph path.taken, #graph path.through").count() == len(data["edges"])
     assert page.locator("#pressure path").count() >= 3
     last = len(data["blocks"]) - 1
     page.locator(f"#graph .node[data-block='{last}']").click()
@@ -192,12 +192,12 @@ def test_the_page_of_saved_streams_in_a_browser(browser: Any, view: Path) -> Non
 def test_a_large_kernel_in_a_browser(browser: Any, matmul: Path, tmp_path: Path) -> None:
     """5,000 instructions in 300 blocks: copies of matmul's."""
     data, text = page_of(matmul), matmul.read_text()
-    code, blocks, ways = data["code"], data["blocks"], data["ways"]
+    code, blocks, edges = data["code"], data["blocks"], data["edges"]
     times = -(-LARGE // len(code))
     data["code"] = [[r[0] + 16 * len(code) * k, *r[1:]] for k in range(times) for r in code]
     n, size = len(blocks), len(code)
     data["blocks"] = [[a + size * k, b + size * k, name] for k in range(times) for a, b, name in blocks]
-    data["ways"] = [[a + n * k, b + n * k, t] for k in range(times) for a, b, t in ways]
+    data["edges"] = [[a + n * k, b + n * k, t] for k in range(times) for a, b, t in edges]
     data["states"] = [s * times for s in data["states"]]
     for p in data["passes"]:
         p["diff"] *= times

@@ -1,17 +1,17 @@
 """Convergence barriers: BSSY where threads may diverge, BSYNC where they reconverge, BREAK where some leave for good.
 
-Every meeting point of groups of threads (:class:`stages.lower.convergence.divergence.Groups`) gets the region that
-:mod:`stages.lower.convergence.regions` finds for it. Each edge from the region to its join has one BSYNC block.
+Every reconvergence point of groups of threads (:class:`stages.lower.convergence.divergence.Groups`) gets the region
+that :mod:`stages.lower.convergence.regions` finds for it. Each edge from the region to its join has one BSYNC block.
 Where a thread can leave the region to a place from which the join can't be reached, it executes BREAK, so that nothing
-waits for it; EXIT does that by itself. Given up are
+waits for it; EXIT does that by itself. No barrier is inserted for
 
-* regions in which some threads may wait for the whole warp (BAR, WARPSYNC of all threads) while others wait at the join
-  already: a deadlock. (ptxas gives up the innermost one);
-* meeting points from which it is a short way to the next: the way is cheaper than the barrier;
+* regions in which some threads may wait for the whole warp (BAR, WARPSYNC of all threads) while others already wait at
+  the join: a deadlock. (ptxas drops the innermost one);
+* reconvergence points from which the path to the next one is short: the path is cheaper than the barrier;
 * regions with several entries (irreducible flow).
 
-What follows a join that was given up may be passed by groups that are apart; its regions are made as ever (so does
-ptxas), but nothing there counts as done by the whole warp.
+Diverged groups may execute the code after a dropped join. The regions there are made as elsewhere (ptxas does the
+same), but no instruction there counts as executed by the whole warp.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ from ir_format.model import RZ, Block, Function, Imm, Inst, Label
 from stages.analysis.abi import callee
 from stages.analysis.divergence import gathers
 from stages.lower.convergence.divergence import Divergence, Flow, Groups
-from stages.lower.convergence.latches import add_latches, retarget, settle_latches
+from stages.lower.convergence.latches import add_latches, place_latches, retarget
 from stages.lower.convergence.regions import Region, Regions
 from stages.lower.convergence.shared_values import GroupDivergence
-from stages.lower.convergence.turns import choose_constants, has_turns, shorten_turns
 from stages.lower.convergence.waits import find_waits
+from stages.lower.convergence.waterfall_loops import choose_constants, has_waterfalls, shorten_waterfalls
 
-# instructions that groups of threads may run apart where the other ways would need BREAKs to meet before them (what
+# how many instructions diverged groups may execute separately where reconverging before them would need BREAKs (what
 # BREAKs cost)
 _SHORT = 6
-_FEW = 2  # the same where they would not: what BSSY and BSYNC cost
+_FEW = 2  # the same where no BREAK is needed: what BSSY and BSYNC cost
 
 
-_PARTING: Final = facts.with_value("ctl", "bssy", "bsync", "call") | {"BRX"}
+_DIVERGING: Final = facts.with_value("ctl", "bssy", "bsync", "call") | {"BRX"}
 _ENDING: Final = facts.with_value("ctl", "exit", "ret", "trap")
 
 
 def insert_convergence(fn: Function, sm: int, exact: frozenset[str] = frozenset()) -> None:
     """Mark uniform vregs and insert the barriers. ``exact``: functions that save no barrier for their callers
     (:func:`stages.analysis.abi.without_saves`)."""
-    _end_apart(fn)
-    grouped = has_turns(fn, sm)
+    _duplicate_exits(fn)
+    grouped = has_waterfalls(fn, sm)
     if grouped:
         choose_constants(fn)
     flow = Flow(fn)
     found = Regions(flow)
     latches: dict[int, int] = {}
-    if found.together:
-        latches = add_latches(fn, found.together)
+    if found.shared_latches:
+        latches = add_latches(fn, found.shared_latches)
         flow = Flow(fn)
         found = Regions(flow)
     state = GroupDivergence(fn, flow, found) if grouped else Divergence(fn, flow, found)
     regions = _choose(flow, found, state, exact)
-    if isinstance(state, GroupDivergence) and shorten_turns(fn, sm, flow, state.shared):
+    if isinstance(state, GroupDivergence) and shorten_waterfalls(fn, sm, flow, state.shared):
         flow = Flow(fn)
         found = Regions(flow)
         state = GroupDivergence(fn, flow, found)
@@ -69,14 +69,14 @@ def insert_convergence(fn: Function, sm: int, exact: frozenset[str] = frozenset(
     if regions or spins.heads:
         _Rebuild(fn, flow, regions, sm, spins.heads).run()
     if latches:
-        settle_latches(fn, latches)
-    if state.parted or fn.kind != "entry" or any(i.op == "CALL" for b in fn.blocks for i in b.insts):
+        place_latches(fn, latches)
+    if state.divergent or fn.kind != "entry" or any(i.op == "CALL" for b in fn.blocks for i in b.insts):
         wait_for_warp(fn, sm)
 
 
-def _end_apart(fn: Function) -> None:
-    """Blocks that go to a block that is only an EXIT end with one of their own, so that where two ways of a kernel end
-    is no place where their threads meet."""
+def _duplicate_exits(fn: Function) -> None:
+    """Give every block that continues to a block with only an EXIT an EXIT of its own, so that two paths that end the
+    kernel have no reconvergence point."""
     alone = {b.id for b in fn.blocks if len(b.insts) == 1 and b.insts[0].op == "EXIT" and b.insts[0].guard is None}
     if not alone:
         return
@@ -108,21 +108,21 @@ def wait_for_warp(fn: Function, sm: int) -> None:
     entry = [False] * len(fn.blocks)
     entry[0] = fn.kind != "entry"  # a divergent group may call a function
 
-    def parts(i: Inst) -> bool:
-        if i.op in _PARTING:
+    def diverges(i: Inst) -> bool:
+        if i.op in _DIVERGING:
             return True
         return i.op == "BRA" and i.guard is not None and i.guard.file == "P" and not fn.vregs[i.guard.num].uniform
 
     def leave(pos: int) -> bool:
-        apart = entry[pos]
+        diverged = entry[pos]
         for i in fn.blocks[pos].insts:
-            if parts(i):
-                apart = True
+            if diverges(i):
+                diverged = True
             elif _gathers(i):
-                apart = False
-        return apart
+                diverged = False
+        return diverged
 
-    starts = [any(parts(i) for i in b.insts) for b in fn.blocks]
+    starts = [any(diverges(i) for i in b.insts) for b in fn.blocks]
     work = [p for p in cfg.rpo if starts[p] or entry[p]]
     seen = set(work)
     while work:
@@ -137,15 +137,15 @@ def wait_for_warp(fn: Function, sm: int) -> None:
     full: tuple[Imm, ...] = () if has(sm, "warpsync-all") else (Imm("I", 0xFFFFFFFF),)
     mods = ("ALL",) if has(sm, "warpsync-all") else ()
     for pos in sorted(seen):
-        apart = entry[pos]
+        diverged = entry[pos]
         out: list[Inst] = []
         for i in fn.blocks[pos].insts:
-            if apart and i.attrs and "warp" in i.attrs:
+            if diverged and i.attrs and "warp" in i.attrs:
                 out.append(Inst("WARPSYNC", mods, (), full, i.guard, i.line, i.loc))
-            if parts(i):
-                apart = True
+            if diverges(i):
+                diverged = True
             elif _gathers(i):
-                apart = False
+                diverged = False
             out.append(i)
         fn.blocks[pos].insts = out
 
@@ -159,8 +159,8 @@ def _gathers(i: Inst) -> bool:
 
 
 def _choose(flow: Flow, found: Regions, state: Divergence, exact: frozenset[str]) -> list[Region]:
-    """The regions that can all be had together. Giving one up lets its groups run on apart, which may make more values
-    and branches differ, so the groups are found again."""
+    """The regions that are possible at the same time. When one is dropped, its groups stay diverged, which may make
+    more values and branches divergent; so the groups are found again."""
     groups = state.groups
     whole = [n for n, b in enumerate(flow.fn.blocks) if any(_needs_warp(i) for i in b.insts)]
     while True:
@@ -171,7 +171,7 @@ def _choose(flow: Flow, found: Regions, state: Divergence, exact: frozenset[str]
             r = found.at(j)
             if r is None or j in groups.dropped:
                 continue
-            if _stands_still(whole, groups, r) or (
+            if _can_deadlock(whole, groups, r) or (
                 any(not flow.leaves[v] for _, v in r.leaving) and _kept_elsewhere(flow, r, exact)
             ):
                 gone.add(j)
@@ -185,7 +185,7 @@ def _choose(flow: Flow, found: Regions, state: Divergence, exact: frozenset[str]
             joins = {r.join for r in regions}
             for (
                 r
-                # nothing waits long for threads that end soon, unless they wait for others on their way there
+                # nothing waits long for threads that end soon, unless they wait for others on their path to the end
             ) in regions:
                 r.breaks = {(u, v) for u, v in r.leaving if not flow.leaves[v] or v in joins}
             kept = {r.join for r in regions if not r.leaks}
@@ -200,9 +200,9 @@ def _choose(flow: Flow, found: Regions, state: Divergence, exact: frozenset[str]
         groups.dropped |= gone
 
 
-def _stands_still(whole: list[int], groups: Groups, r: Region) -> bool:
-    """Whether threads in the region may wait for the whole warp, as those of the blocks ``whole`` do, when others wait
-    at its join: wherever not all that begin the region come together."""
+def _can_deadlock(whole: list[int], groups: Groups, r: Region) -> bool:
+    """Whether threads in the region may wait for the whole warp (in one of the blocks ``whole``) while others wait at
+    the join: true if such a block is not executed by all threads that began the region."""
     start = groups.start(r)
     return any(x in r.inside and groups.label[x] != start for x in whole)
 
@@ -212,8 +212,8 @@ def _needs_warp(i: Inst) -> bool:
 
 
 def _worth(flow: Flow, regions: list[Region]) -> list[Region]:
-    """Without joins from which it is a short way to the join of another region around them. From the last to the first:
-    the others are decided then."""
+    """Drop joins from which a short path leads to the join of a region around them. Joins are visited from the last to
+    the first, so that those which a path may reach are decided already."""
     regions = _one_of_many(flow, _one_end(flow, regions))
     kept: dict[int, Region] = {}
     for r in sorted(regions, key=lambda r: -flow.rank[r.join]):
@@ -224,8 +224,8 @@ def _worth(flow: Flow, regions: list[Region]) -> list[Region]:
 
 
 def _one_end(flow: Flow, regions: list[Region]) -> list[Region]:
-    """Of the short ends of the kernel that threads of one start come to, one is a join, the longest: threads that wait
-    at two ends would wait for each other. (ptxas has one, too.)"""
+    """Of the short ends of the kernel that threads from one start reach, keep only the longest as a join: threads that
+    wait at two ends would wait for each other. (ptxas keeps one, too.)"""
     best: dict[tuple[int, int], int] = {}
     size = [len(b.insts) for b in flow.fn.blocks]
     for r in regions:
@@ -237,8 +237,8 @@ def _one_end(flow: Flow, regions: list[Region]) -> list[Region]:
 
 
 def _one_of_many(flow: Flow, regions: list[Region]) -> list[Region]:
-    """Of the joins that threads of one start reach or leave by a BREAK, the last one: each other one would need a BREAK
-    on every way to it, and they on its ways. (ptxas has the same one, beside the join of all.)"""
+    """Of the joins that threads from one start reach or leave by a BREAK, keep the last one: each other join would
+    need a BREAK on every path to it. (ptxas keeps the same one, beside the join of all threads.)"""
     starts = {r.join: r.at if r.at >= 0 else r.header for r in regions}
 
     def breaks(r: Region, v: int) -> bool:
@@ -253,7 +253,7 @@ def _one_of_many(flow: Flow, regions: list[Region]) -> list[Region]:
 
 
 def _short(flow: Flow, j: int, kept: dict[int, Region], most: int) -> bool:
-    """Whether every way from ``j`` comes, without a loop and within ``most`` instructions, to a join that waits for the
+    """Whether every path from ``j`` reaches, without a loop and within ``most`` instructions, a join that waits for the
     threads at ``j``."""
     seen = {j}
     work = [j]
@@ -276,13 +276,13 @@ def _short(flow: Flow, j: int, kept: dict[int, Region], most: int) -> bool:
 
 
 def _crossing(regions: list[Region]) -> list[Region]:
-    """Regions of which each holds the join of the next, round in a circle: their threads could wait for each other."""
+    """Regions that form a cycle, each with the join of the next inside: their threads could wait for each other."""
     joins = {r.join: r for r in regions}
     holds = {
         j: [o for o in joins if o in r.inside] if len(r.inside) > len(joins) else [o for o in r.inside if o in joins]
         for j, r in joins.items()
     }
-    done: dict[int, int] = {}  # 1: on the way, 2: after
+    done: dict[int, int] = {}  # 1: on the current path, 2: finished
     for root in joins:
         if root in done:
             continue
@@ -296,9 +296,9 @@ def _crossing(regions: list[Region]) -> list[Region]:
                     work.append((o, iter(holds[o])))
                     break
                 if done[o] == 1 and o != j:
-                    way = [x for x, _ in work]
-                    circle = [joins[x] for x in way[way.index(o) :]]
-                    return [min(circle, key=lambda r: (len(r.inside), r.join))]
+                    path = [x for x, _ in work]
+                    cycle = [joins[x] for x in path[path.index(o) :]]
+                    return [min(cycle, key=lambda r: (len(r.inside), r.join))]
             else:
                 done[j] = 2
                 work.pop()
@@ -306,10 +306,9 @@ def _crossing(regions: list[Region]) -> list[Region]:
 
 
 def _kept_elsewhere(flow: Flow, r: Region, exact: frozenset[str]) -> bool:
-    """Whether threads of the region call a function that may save their barrier and give it back as it was, with those
-    that left it meanwhile, for which they would wait forever. Functions of the unit that follow no convention use other
-    barriers. (ptxas has BREAK before the branch, under its predicate, so that no thread is in the call yet:
-    measured.)"""
+    """Whether threads of the region call a function that may save their barrier and restore it with threads that have
+    left it meanwhile, for which they would wait forever. Functions of the unit that follow no convention use other
+    barriers. (ptxas puts BREAK before the branch, under its predicate, when no thread is in the call yet: measured.)"""
     return any(i.op == "CALL" and callee(i) not in exact for u in r.inside for i in flow.fn.blocks[u].insts)
 
 

@@ -1,16 +1,16 @@
-"""Divergence analysis: which values and branches are the same for all threads of a warp, and where its threads may be
-apart.
+"""Divergence analysis: which values and branches are the same for all threads of a warp, and where its threads may
+have diverged.
 
 A value is uniform when all its definitions have uniform sources, are under no divergent guard, and lie in no block
 that a divergent group may execute while other threads do the same elsewhere. The functions are not in SSA form, so one
 divergent definition makes the variable divergent everywhere. A load from a uniform address counts as uniform (ptxas
 does so too: measured).
 
-*Groups.* Every block gets the label of the group of threads that executes it together. A divergent branch gives each of
-its ways a label of its own. Where several labels arrive, or threads leave a loop in different iterations, is a *meeting
-point*: it gets a new label, or, where a region of convergence (:mod:`stages.lower.convergence.regions`) brings all
-threads together that were so at the region's start, the label of that start. So two places with one label are passed by
-the same threads, and the blocks with the entry's label are executed by the whole warp.
+*Groups.* Every block has the label of the group of threads that executes it at the same time. Each successor of a
+divergent branch gets a new label. A block that several labels reach, or that threads reach from different iterations of
+a loop, is a *reconvergence point*. It gets the label of the start of its region of convergence
+(:mod:`stages.lower.convergence.regions`) if the region reconverges all threads that began it, else a new label. So the
+same threads execute all blocks with one label, and the whole warp executes the blocks with the entry's label.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from stages.lower.convergence.regions import Region, Regions
 
 #: Results that differ between threads even where the sources agree.
 _VARYING: Final = facts.having("varies")
-#: Results that the whole warp shares where it is together, whatever its threads bring (ptxas takes them for uniform
-#: too: no barrier around `while (__any_sync(...))`).
+#: Results that are equal in all threads that execute the instruction at the same time, whatever their operands (ptxas
+#: takes them for uniform too: no barrier around `while (__any_sync(...))`).
 _AGREED: Final = facts.having("agrees")
 
 #: Instructions in which a thread may wait for others.
@@ -37,9 +37,9 @@ _SOON = 16  # instructions of a block that ends a thread soon
 
 class Flow:
     """CFG facts that the analysis and the barrier placement share. ``exit_only``, ``leaves``: blocks that only end the
-    thread, that end it soon; ``idom``: immediate dominators; ``rank``: place in reverse post-order, -1 for what can't
-    be reached; ``dead_end``: blocks that dominate all that can follow them, so that threads there end without meeting
-    any others."""
+    thread, that end it soon; ``idom``: immediate dominators; ``rank``: position in reverse post-order, -1 for
+    unreachable blocks; ``dead_end``: blocks that dominate all that can follow them, so that threads there end without
+    reconverging with others."""
 
     __slots__ = ("_tree", "cfg", "dead_end", "depth", "exit_only", "fn", "idom", "leaves", "rank")
 
@@ -60,11 +60,11 @@ class Flow:
         self._find_dead_ends()
 
     def dominates(self, a: int, b: int) -> bool:
-        """Whether every way to ``b`` passes ``a`` (a block dominates itself)."""
+        """Whether every path to ``b`` passes ``a`` (a block dominates itself)."""
         return self._tree.dominates(a, b)
 
-    def apart(self, p: int, s: int) -> bool:
-        """Whether threads on this edge end without meeting those that went elsewhere."""
+    def never_rejoins(self, p: int, s: int) -> bool:
+        """Whether threads on this edge end without reconverging with those on other edges."""
         return self.dead_end[s] and all(q == p or self.rank[q] < 0 or self.dominates(s, q) for q in self.cfg.preds[s])
 
     def below(self, a: int) -> list[int]:
@@ -118,29 +118,27 @@ def _ends_soon(b: Block) -> bool:
 
 
 def conditional(block: Block, succs: tuple[int, ...]) -> Inst | None:
-    """The branch that may part the threads at the end of a block."""
+    """The branch at the end of a block at which threads may diverge."""
     if len(succs) < 2 or not block.insts or not is_terminator(block.insts[-1]):
         return None
     return block.insts[-1]
 
 
 class Groups:
-    """Labels of the blocks for a set of divergent branches. ``dropped``: meeting points at which nothing brings threads
-    together."""
+    """Labels of the blocks for a set of divergent branches. ``dropped``: reconvergence points without a barrier.
+    ``careful``: decide inner loops before outer ones."""
 
     def __init__(self, flow: Flow, regions: Regions) -> None:
         self.flow = flow
         self.regions = regions
-        self.careful = False  # whether a loop is asked after those in it
+        self.careful = False
         self.dropped: set[int] = set()
-        self.parting: set[int] = set()  # loops whose threads may leave them, or continue, in different iterations
-        self.thinning: set[int] = (
-            set()
-        )  # loops that some threads may leave for a dead end, while the others stay together
-        self.late: dict[int, int] = {}  # dead end -> loop that threads come from in different iterations
+        self.diverging: set[int] = set()  # loops whose threads may leave them, or continue, in different iterations
+        self.thinning: set[int] = set()  # loops that some threads leave for a dead end, the others stay converged
+        self.late: dict[int, int] = {}  # dead end -> loop that threads leave for it in different iterations
         count = len(flow.fn.blocks)
         self.label = [-1] * count
-        self.entering: dict[int, int] = {}  # loop -> label of the threads that come to it
+        self.entering: dict[int, int] = {}  # loop -> label of the threads that enter it
         self._inner: dict[int, int] = {}  # loop -> label at its header in an iteration
         self.met: list[int] = []
         self.whole: set[int] = {0}
@@ -151,88 +149,88 @@ class Groups:
                 self._edge[x, s] = 1 + 2 * count + len(self._edge)
         self._loop0 = 1 + 2 * count + len(self._edge)
 
-    def spread(self, parted: dict[int, None]) -> None:
-        """Find the labels. Loops that turn out to part their threads need another round."""
+    def spread(self, divergent: dict[int, None]) -> None:
+        """Find the labels, again after each loop that turns out to be divergent."""
         regions, flow = self.regions, self.flow
-        for x in parted:
+        for x in divergent:
             for s in flow.cfg.succs[x]:
-                if regions.apart(x, s) and not flow.exit_only[s]:
+                if regions.never_rejoins(x, s) and not flow.exit_only[s]:
                     for n in regions.left(x, s):
                         self.thinning.add(n)
                         self.late[s] = n
         while True:
-            self._round(parted)
-            before = len(self.parting)
-            inner: list[set[int]] = []  # bodies of loops found now: those around them are asked again
+            self._iterate(divergent)
+            before = len(self.diverging)
+            inner: list[set[int]] = []  # bodies of loops found now: the loops around them are asked again
             for n, loop in enumerate(regions.loops):
-                if n in self.parting or (self.careful and any(body <= loop.body for body in inner)):
+                if n in self.diverging or (self.careful and any(body <= loop.body for body in inner)):
                     continue
                 if loop.header < 0:
-                    parts = any(x in parted for x in loop.body)
+                    diverges = any(x in divergent for x in loop.body)
                 else:
-                    parts = any(self._out(u, loop.header, parted) != self._inner[n] for u in loop.latches)
-                if parts:
-                    self.parting.add(n)
+                    diverges = any(self._out(u, loop.header, divergent) != self._inner[n] for u in loop.latches)
+                if diverges:
+                    self.diverging.add(n)
                     inner.append(loop.body)
-            if len(self.parting) == before:
+            if len(self.diverging) == before:
                 return
 
-    def _round(self, parted: dict[int, None]) -> None:
+    def _iterate(self, divergent: dict[int, None]) -> None:
         flow, rank = self.flow, self.flow.rank
         self.met = []
         self.whole = {0}
         for v in flow.cfg.rpo:
             came: set[int] = set()
-            rounds = False
+            iterations = False  # whether threads arrive from different iterations of a loop
             for p in flow.cfg.preds[v]:
                 if 0 <= rank[p] < rank[v]:
-                    came.add(self._out(p, v, parted))
-                    rounds = rounds or any(
-                        n in self.parting or (n in self.thinning and p in parted) for n in self.regions.left(p, v)
+                    came.add(self._out(p, v, divergent))
+                    iterations = iterations or any(
+                        n in self.diverging or (n in self.thinning and p in divergent) for n in self.regions.left(p, v)
                     )
             if rank[v] == 0:
                 label = 0
-            elif (len(came) > 1 or rounds or not came or v in self.regions.side_doors) and not flow.exit_only[v]:
+            elif (len(came) > 1 or iterations or not came or v in self.regions.side_doors) and not flow.exit_only[v]:
                 self.met.append(v)
-                label = self._meet(v)
+                label = self._join(v)
                 if flow.dead_end[v] and came <= self.whole:
                     self.whole.add(label)
             else:
                 label = min(came, default=1 + v)
             for n in self.regions.headed.get(v, ()):  # the outermost first
                 self.entering[n] = label
-                if n in self.parting or n in self.thinning:
+                if n in self.diverging or n in self.thinning:
                     inner = self._loop0 + n
-                    if n not in self.parting and label in self.whole:
+                    if n not in self.diverging and label in self.whole:
                         self.whole.add(inner)
                     label = inner
                 self._inner[n] = label
             self.label[v] = label
 
-    def _out(self, p: int, v: int, parted: dict[int, None]) -> int:
+    def _out(self, p: int, v: int, divergent: dict[int, None]) -> int:
         """Label of the threads on an edge."""
         flow = self.flow
         label = self.label[p]
-        if p in parted:
-            going = [s for s in flow.cfg.succs[p] if not flow.exit_only[s] and not self.regions.apart(p, s)]
+        if p in divergent:
+            going = [s for s in flow.cfg.succs[p] if not flow.exit_only[s] and not self.regions.never_rejoins(p, s)]
             if going != [v]:
                 made = self._edge[p, v]
                 if len(going) < 2 and label in self.whole:
                     self.whole.add(made)
                 return made
         for n in self.regions.left(p, v):
-            if n not in self.parting and label == self._inner.get(n):
+            if n not in self.diverging and label == self._inner.get(n):
                 label = self.entering[n]
         return label
 
-    def _meet(self, v: int) -> int:
+    def _join(self, v: int) -> int:
         region = self.regions.at(v)
         if region is None or region.leaks or v in self.dropped or v in self.regions.side_doors:
             return 1 + v
         return self.start(region)
 
     def parent(self, label: int) -> int:
-        """The group that the threads of a label come from: at a meeting point that of its dominator."""
+        """The group that the threads of a label belonged to before: at a reconvergence point, that of its dominator."""
         count = len(self.label)
         if label >= self._loop0:
             return self.entering.get(label - self._loop0, -1)
@@ -248,13 +246,13 @@ class Groups:
 
 
 class Divergence:
-    """``varying``: vregs that may differ between threads; ``parted``: blocks that end in a divergent branch."""
+    """``varying``: vregs that may differ between threads; ``divergent``: blocks that end in a divergent branch."""
 
     def __init__(self, fn: Function, flow: Flow, regions: Regions) -> None:
         self.flow = flow
         self.groups = Groups(flow, regions)
         self.varying: set[int] = set()
-        self.parted: dict[int, None] = {}
+        self.divergent: dict[int, None] = {}
         self._made: list[list[int]] = [[] for _ in fn.blocks]  # per block: what it defines
         self._readers: dict[int, list[list[int]]] = {}  # vreg -> what is made of it
         self._branches: dict[int, list[int]] = {}  # vreg -> blocks whose branch reads it
@@ -285,22 +283,22 @@ class Divergence:
                 continue
             self.varying.add(v)
             for x in self._branches.get(v, ()):
-                self.parted[x] = None
+                self.divergent[x] = None
             for defs in self._readers.get(v, ()):
                 work += defs
 
     def propagate(self) -> None:
         """Follow divergence through branches and values until nothing changes."""
         while True:
-            self.groups.spread(self.parted)
-            before = len(self.parted)
+            self.groups.spread(self.divergent)
+            before = len(self.divergent)
             for x in self.flow.cfg.rpo:
                 if x not in self._all and self.groups.label[x] not in self.groups.whole:
                     self._all.add(x)
                     self._vary(self._made[x])
             for v, n in self.groups.late.items():
                 self._come_late(v, n)
-            if len(self.parted) == before:
+            if len(self.divergent) == before:
                 return
 
     def _come_late(self, v: int, n: int) -> None:
@@ -316,11 +314,11 @@ class Divergence:
                 if any(r.num in made for r in read_regs(inst)):
                     self._vary([r.num for r in written_regs(inst)])
                     if inst is conditional(flow.fn.blocks[x], flow.cfg.succs[x]):
-                        self.parted[x] = None
+                        self.divergent[x] = None
 
 
 def agrees(inst: Inst) -> bool:
-    """Whether the threads that execute an instruction together get one result, whatever they bring."""
+    """Whether all threads that execute an instruction at the same time get one result, whatever their operands."""
     return inst.op in _AGREED
 
 

@@ -1,7 +1,7 @@
-"""A block for the latches that end one loop together (`continue`), so that its threads can meet before they go round.
+"""A block for latches that share a loop (`continue`), so that its threads can reconverge before the next iteration.
 
-The block exists for the analysis of convergence. Where no barrier makes use of it, it is taken out again; otherwise it
-stands behind the last of the latches, as in ptxas's code.
+The block exists for the analysis of convergence. If no barrier uses it, it is removed again; otherwise it
+follows the last of the latches in the layout, as in ptxas's code.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from ir_format.flow import falls_through, jump_targets
 from ir_format.model import INV, Block, Function, Inst, Label
 
 
-def add_latches(fn: Function, together: dict[int, list[int]]) -> dict[int, int]:
-    """Add the blocks at the function's end. ``together``: position of a header -> positions of its latches. Returns the
-    ids of the new blocks, and for each the id of the last latch in the layout."""
+def add_latches(fn: Function, shared_latches: dict[int, list[int]]) -> dict[int, int]:
+    """Add the blocks at the function's end. ``shared_latches``: position of a header -> positions of its latches.
+    Returns the ids of the new blocks, and for each the id of the last latch in the layout."""
     blocks = list(fn.blocks)
     next_id = max(b.id for b in blocks) + 1
     added: dict[int, int] = {}
-    between: dict[int, Block] = {}  # position -> block behind it
-    for head, ends in sorted(together.items()):
+    between: dict[int, Block] = {}  # position -> block after it
+    for head, ends in sorted(shared_latches.items()):
         to, last = blocks[head].id, blocks[max(ends)]
         new = Block(next_id, [_jump(last, to)])
         next_id += 1
@@ -34,18 +34,18 @@ def add_latches(fn: Function, together: dict[int, list[int]]) -> dict[int, int]:
             elif falls:
                 b.insts.append(_jump(b, new.id))
     if between:
-        behind = {blocks[pos].id: b for pos, b in between.items()}
-        fn.blocks = [x for b in fn.blocks for x in ((b, behind[b.id]) if b.id in behind else (b,))]
+        after = {blocks[pos].id: b for pos, b in between.items()}
+        fn.blocks = [x for b in fn.blocks for x in ((b, after[b.id]) if b.id in after else (b,))]
     return added
 
 
-def settle_latches(fn: Function, added: dict[int, int]) -> None:
-    """Take out the blocks in which nothing waits and put the others, with what was put before them, behind the last
+def place_latches(fn: Function, added: dict[int, int]) -> None:
+    """Remove the blocks without a barrier, and move the others, with the blocks inserted before them, after the last
     latch."""
     gone: dict[int, int] = {}
     groups: dict[int, list[Block]] = {}  # id of a latch -> what follows it
     rest: list[Block] = []
-    start = 0  # in `rest`: behind the last block that does not fall through
+    start = 0  # in `rest`: after the last block that does not fall through
     for b in fn.blocks:
         rest.append(b)
         if falls_through(b):

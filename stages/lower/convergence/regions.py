@@ -1,15 +1,15 @@
-"""Regions of convergence: from where on the threads that come to a block are waited for.
+"""Regions of convergence: where a convergence barrier begins to wait for the threads that will reach a block.
 
 A region belongs to a *join*, the block where its threads reconverge. It starts at the nearest place that dominates
-every way to the join and that no thread passes twice on its way: the immediate dominator of the join, or, where that
-lies in a loop that the join lies outside of, the edges into the outermost such loop. (ptxas: the same places.) It is
+every path to the join and that no thread passes twice before the join: the immediate dominator of the join, or, if that
+is in a loop that does not contain the join, the edges into the outermost such loop. (ptxas: the same places.) It is
 found by a walk back from the join, so its cost is its own size.
 
-Loops are natural loops. A header may have several latches. One whose own natural loop holds none of the others and
-goes on to one place heads an inner loop: threads that go round it are waited for after it (`while (a) while (b);`). The
-others end iterations of one loop (`continue`), and its threads meet before they go round again, for which
-:mod:`stages.lower.convergence.latches` gives them a block. (ptxas: the same.) A cycle with several entries counts as a
-loop after their common dominator; blocks in it that such an edge goes to are *side doors*, and no joins.
+Loops are natural loops. A header may have several latches. A latch whose own natural loop contains no other latch and
+has one exit block belongs to an inner loop, after which its threads reconverge (`while (a) while (b);`). The other
+latches end iterations of one loop (`continue`), and the threads reconverge before the next iteration, in a block that
+:mod:`stages.lower.convergence.latches` adds. (ptxas: the same.) A cycle with several entries counts as a loop after
+their common dominator; the blocks at which it is entered are *side doors*, and no joins.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _MANY: Final = 16  # latches of one header among which inner loops are looked fo
 
 
 class Loop:
-    """``header``: block that every way into the loop passes, or -1; ``before``: where it has none, the block that
-    dominates the entries; ``latches``: where its own iterations end."""
+    """``header``: block that every path into the loop passes, or -1; ``before``: for a loop without a header, the block
+    that dominates the entries; ``latches``: blocks that end its own iterations."""
 
     __slots__ = ("before", "body", "header", "latches")
 
@@ -43,9 +43,9 @@ class Loop:
 
 
 class Region:
-    """One barrier. ``at``: block whose end gets the BSSY, or -1 with ``header``: the loop header before which it
-    stands. ``leaving``: edges to where the join is not reached any more; ``beyond``: where some of them lead and
-    threads live on among others; ``leaks``: whether there are such."""
+    """One barrier. ``at``: block whose end gets the BSSY, or -1 with ``header``: the loop header before which the BSSY
+    is. ``leaving``: edges after which the join can't be reached; ``beyond``: blocks to which they lead and that other
+    threads reach too; ``leaks``: whether there are any."""
 
     __slots__ = (
         "at",
@@ -104,13 +104,13 @@ class _Between(AbstractSet[int]):
 
 class Regions:
     """The loops of a function, and the region of any block; each region is found once. ``headed``: header -> its loops,
-    the outermost first; ``together``: header -> latches that end one loop."""
+    the outermost first; ``shared_latches``: header -> latches that end one loop."""
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
         self.loops: list[Loop] = []
         self.headed: dict[int, list[int]] = {}
-        self.together: dict[int, list[int]] = {}
+        self.shared_latches: dict[int, list[int]] = {}
         self.side_doors: set[int] = set()
         self._around: list[list[int]] = [[] for _ in flow.rank]  # per block: its loops, the innermost first
         self._found: dict[int, Region | None] = {}
@@ -154,7 +154,7 @@ class Regions:
         return got
 
     def _nest(self, head: int, ends: list[int]) -> list[Loop]:
-        """The loops of a header, the innermost first. Latches that end one loop together are noted."""
+        """The loops of a header, the innermost first. Latches that share a loop are recorded."""
         made: list[Loop] = []
         inner = {head}  # body of the last one
         ends = list(ends)
@@ -170,11 +170,11 @@ class Regions:
                 break
         made.append(Loop(head, -1, self._reaching(ends, inner) | inner, ends))
         if len(ends) > 1:
-            self.together[head] = ends
+            self.shared_latches[head] = ends
         return made
 
     def _goes_on(self, body: set[int]) -> bool:
-        """Whether all ways out of a loop lead to one block; ends of the thread do not count."""
+        """Whether all exits of a loop lead to one block; exits that only end the thread do not count."""
         flow = self.flow
         exits = {s for x in body for s in flow.cfg.succs[x] if s not in body and not flow.exit_only[s]}
         return len({self._landing(s, body) for s in exits}) == 1
@@ -196,10 +196,10 @@ class Regions:
             out.append(n)
         return out
 
-    def apart(self, p: int, s: int) -> bool:
-        """Whether threads on this edge go to a dead end that others do not come to. The only way out of a loop is none:
-        all come there."""
-        if not self.flow.apart(p, s):
+    def never_rejoins(self, p: int, s: int) -> bool:
+        """Whether threads on this edge go to a dead end that no other thread reaches. The only exit of a loop is not
+        such an edge: all threads of the loop take it."""
+        if not self.flow.never_rejoins(p, s):
             return False
         left = self.left(p, s)
         return not left or self._exits[left[-1]] != {s}
@@ -243,8 +243,8 @@ class Regions:
         return region
 
     def _closed(self, at: int, join: int) -> bool:
-        """Whether the region is all that ``at`` dominates and the join does not: every way from there leads to the
-        join, none back to ``at``. Asked of large functions alone."""
+        """Whether the region is all that ``at`` dominates and the join does not: every path from ``at`` leads to the
+        join, none back to ``at``. Asked only in large functions."""
         flow = self.flow
         if len(flow.rank) < _LARGE or flow.idom[join] != at or self.side_doors:
             return False
@@ -287,6 +287,6 @@ class Regions:
                 if v == r.join or (v in r.inside and not again) or flow.exit_only[v]:
                     continue
                 r.leaving.add((u, v))
-                if not self.apart(u, v):
+                if not self.never_rejoins(u, v):
                     r.beyond.add(v)
                     r.leaks = True

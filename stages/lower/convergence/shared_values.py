@@ -1,14 +1,15 @@
-"""Which registers hold one value in all threads that execute a block together, also where only a part of the warp does.
+"""Which registers hold one value in all threads that execute a block at the same time, also where these are only some
+threads of the warp.
 
-:class:`stages.lower.convergence.divergence.Divergence` asks more: a register is uniform there if it has one value in
-the whole warp. For operands in uniform registers it is enough that the threads of the group agree, as those of
-`if (threadIdx.x < 32)` do about a counter that only they keep. A register has one value in a block if
+:class:`stages.lower.convergence.divergence.Divergence` is stricter: a register is uniform there if it has one value in
+the whole warp. Operands in uniform registers only need one value in the threads of the group, such as a counter that
+only the threads of `if (threadIdx.x < 32)` have. A register has one value in a block if
 
-* each definition makes it from such values, and its result does not depend on the thread;
-* each definition is in a block of the same group of threads, or of one that this group is a part of: then all of
-  them have executed the same definitions;
-* a group that comes to its blocks again and again (a branch in a loop) brings no value of an earlier visit, when other
-  threads may have come.
+* each definition computes it from such values, and its result does not depend on the thread;
+* each definition is in a block of the same group of threads, or of a group that includes this one: then all of them
+  have executed the same definitions;
+* a group that executes its blocks repeatedly (a branch in a loop) reads no value of an earlier visit, when other
+  threads may have been in it.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class SharedValues:
         self._entries: dict[int, list[tuple[int, int]]] = {}  # group -> edges into it
         self._live = live
         self._chains: dict[int, set[int]] = {0: {0}}
-        self._late: dict[int, set[int]] = {}  # block that threads come to in different rounds -> what the rounds make
+        self._late: dict[int, set[int]] = {}  # block reached from different iterations -> what the loop writes
         self.differing: set[int] = set()
         self._find_groups()
         for v, n in groups.late.items():
@@ -60,7 +61,7 @@ class SharedValues:
         """Whether the threads of a block have executed the same definitions of a register."""
         return self._made.get(num, set()) <= self._around(self._label[block]) and num not in self._late.get(block, ())
 
-    def together(self, block: int) -> bool:
+    def is_converged(self, block: int) -> bool:
         """Whether the whole warp executes a block."""
         return self._label[block] == 0
 
@@ -72,10 +73,10 @@ class SharedValues:
                     self._entries.setdefault(label[v], []).append((p, v))
 
     def _around(self, label: int) -> set[int]:
-        """The group and those that it is a part of."""
+        """The group and those that include it."""
         known = self._chains.get(label)
         if known is None:
-            self._chains[label] = {label, 0}  # ends a circle
+            self._chains[label] = {label, 0}  # ends a cycle
             outer = self._groups.parent(label)
             if outer in self._groups.whole:
                 outer = 0
@@ -118,11 +119,11 @@ class SharedValues:
 
     def _comes_again(self, num: int, group: int) -> bool:
         """Whether a value of an earlier visit of the group may be read."""
-        return any(p in self._live.behind(v) and self._live.enters(num, v) for p, v in self._entries.get(group, ()))
+        return any(p in self._live.reachable(v) and self._live.enters(num, v) for p, v in self._entries.get(group, ()))
 
 
 class _Live:
-    """Which registers are read behind the start of a block, before they are written; which blocks follow a block."""
+    """Which registers are live at the start of a block; which blocks are reachable from a block."""
 
     def __init__(self, fn: Function, flow: Flow) -> None:
         self.known = liveness(fn, flow.cfg, clip=False)
@@ -131,15 +132,15 @@ class _Live:
         self.words = [v.width for v in fn.vregs]
 
     def enters(self, num: int, block: int) -> bool:
-        """Whether a register has a reader that its value at the start of a block comes to."""
+        """Whether the value of a register at the start of a block has a reader."""
         base = self.known.cells.base
         assert base is not None
         first = base[num]
         bits = (self.known.bit.get(c) for c in range(first, first + self.words[num]))
         return any(b is not None and self.known.live_in[block] >> b & 1 for b in bits)
 
-    def behind(self, start: int) -> set[int]:
-        """Blocks that are reached from a block."""
+    def reachable(self, start: int) -> set[int]:
+        """Blocks that can be reached from a block."""
         known = self.reached.get(start)
         if known is None:
             known = self.reached[start] = set()
@@ -153,13 +154,13 @@ class _Live:
 
 
 class GroupDivergence(Divergence):
-    """Divergence by what the threads of a group share: a branch in a part of the warp whose threads agree does not part
-    them (ptxas has no barrier there). Asked where uniform registers hold operands."""
+    """Divergence by what the threads of a group share: a branch on such a value does not make the group diverge (ptxas
+    has no barrier there). Used where uniform registers hold operands."""
 
     def __init__(self, fn: Function, flow: Flow, regions: Regions) -> None:
         super().__init__(fn, flow, regions)
         self.fn = fn
-        self.parted.clear()
+        self.divergent.clear()
         self.groups.careful = True
         self.live = _Live(fn, flow)
         self.shared: SharedValues
@@ -168,18 +169,18 @@ class GroupDivergence(Divergence):
         """Follow divergence through branches and values until nothing changes."""
         flow, fn = self.flow, self.fn
         while True:
-            self.groups.spread(self.parted)
+            self.groups.spread(self.divergent)
             self.shared = shared = SharedValues(fn, flow, self.groups, self.live)
             new: list[int] = []
             for x in flow.cfg.rpo:
                 branch = conditional(fn.blocks[x], flow.cfg.succs[x])
-                if branch is None or x in self.parted or (branch.attrs and "uni" in branch.attrs):
+                if branch is None or x in self.divergent or (branch.attrs and "uni" in branch.attrs):
                     continue
                 if any(not shared.same(r.num, x) for r in read_regs(branch)):
                     new.append(x)
             if not new:
                 break
-            self.parted.update(dict.fromkeys(new))
+            self.divergent.update(dict.fromkeys(new))
         self.varying = set(shared.differing)
         for x in flow.cfg.rpo:
             for inst in fn.blocks[x].insts:

@@ -74,7 +74,7 @@ def _depends(flow: Flow, loop: Loop, state: Divergence) -> bool:
     """Whether a divergent exit of the loop depends on such an instruction in it, directly or through what is done under
     a branch that does."""
     order = sorted(loop.body, key=lambda x: flow.rank[x])
-    leaves = [x for x in order if x in state.parted and any(s not in loop.body for s in flow.cfg.succs[x])]
+    leaves = [x for x in order if x in state.divergent and any(s not in loop.body for s in flow.cfg.succs[x])]
     if not leaves:
         return False
     asked: set[int] = set()
@@ -85,7 +85,7 @@ def _depends(flow: Flow, loop: Loop, state: Divergence) -> bool:
             for i in flow.fn.blocks[x].insts:
                 if _reads_other_threads(i) or x in under or any(r.num in asked for r in read_regs(i)):
                     asked.update(r.num for r in written_regs(i))
-            if x in state.parted and any(r.num in asked for r in read_regs(flow.fn.blocks[x].insts[-1])):
+            if x in state.divergent and any(r.num in asked for r in read_regs(flow.fn.blocks[x].insts[-1])):
                 if x in leaves:
                     return True
                 under |= {s for s in flow.cfg.succs[x] if flow.idom[s] == x and s in loop.body}

@@ -59,7 +59,7 @@ def _call(b: Builder, name: str, args: Sequence[tuple[PtxParam, Val]], results: 
     b.emit("LOP3.LUT", others, (RZ, here, RZ, Imm("I", 0x33)))
     b.emit("BMOV.32", exited, (others,))
     got = call_driver(b, _PREFIX + name, [p for p, _ in args], [x for _, x in args], (_WORD,) * results)
-    b.emit("WARPSYNC.ALL", (), (), attrs={"apart": 1})
+    b.emit("WARPSYNC.ALL", (), (), attrs={"diverged": 1})
     b.emit("BMOV.32", exited, (before,))
     return [r[0] for r in got]
 

@@ -18,7 +18,7 @@ from stages.optimize.scalar.fold import inverted
 from stages.optimize.values import PURE
 from stages.plumbing.runner import Context
 
-_PARTING: Final = facts.having("diverging")
+_DIVERGING: Final = facts.having("diverging")
 _ALL: Final = 0xFFFFFFFF
 
 
@@ -292,7 +292,7 @@ def _warpsync(f: Function, a: Analyses) -> None:
         return (values.constant(mask) if type(mask) is Reg and not mask.flags else value_of(mask)) == _ALL
 
     def parts(i: Inst) -> bool:
-        if i.op in _PARTING:
+        if i.op in _DIVERGING:
             return True
         if i.op != "BRA":
             return False

@@ -17,7 +17,7 @@ from ir_format.diag import CompileError
 from ir_format.flow import is_guarded, loop_depths, post_dominators, read_regs, written_regs
 from ir_format.isa import facts
 from ir_format.model import PT, UPT, URZ, ZERO, Function, Imm, Inst, Operand, Reg
-from stages.analysis.divergence import may_diverge, parted_blocks
+from stages.analysis.divergence import divergent_blocks, may_diverge
 from stages.optimize.analyses import Analyses
 from stages.optimize.late.uniform_promotion import paths_reconverge
 from stages.optimize.scalar.dce import remove_dead_code
@@ -155,7 +155,7 @@ class _Datapath:
             for p in cfg.rpo
             if len(cfg.succs[p]) > 1 and f.blocks[p].insts and may_diverge(f.vregs, f.blocks[p].insts[-1])
         ]
-        return set(cfg.rpo) - parted_blocks(cfg, f.blocks, forks, post_dominators(cfg))
+        return set(cfg.rpo) - divergent_blocks(cfg, f.blocks, forks, post_dominators(cfg))
 
     def constant(self, i: Inst) -> bool:
         """Whether an instruction moves an immediate."""

@@ -17,7 +17,7 @@ from ir_format.features import has
 from ir_format.flow import build_cfg, loop_depths, post_dominators, read_regs
 from ir_format.model import PT, ZERO, Const, Function, Inst, Name, Operand, Reg, Unit, VReg
 from ir_format.target import target as find_target
-from stages.analysis.divergence import may_diverge, sides
+from stages.analysis.divergence import divergent_paths, may_diverge
 from stages.optimize.late.def_use import Place, insert, single_definitions, use_places
 from stages.optimize.scalar.fold import TURNED
 from stages.plumbing.runner import Context
@@ -63,7 +63,7 @@ def paths_reconverge(f: Function) -> bool:
     for fork in forks:
         at = join[fork]
         if at < 0 or (at < len(f.blocks) and f.blocks[at].insts and f.blocks[at].insts[0].op not in ("BSYNC", "EXIT")):
-            ways = sides(cfg, f.blocks, fork, -1)
+            ways = divergent_paths(cfg, f.blocks, fork, -1)
             if len(ways) != 2 or ways[0] & ways[1]:  # the whole warp gathers before that
                 return False
     return True

@@ -174,7 +174,7 @@ def start_of(f: Function, cfg: Cfg, loop: int, counter: Reg) -> int | None:
     return found
 
 
-def rounds(count: Count, start: int) -> int | None:
+def trip_count(count: Count, start: int) -> int | None:
     """The trip count if the counter starts at ``start``; None if the bound is no constant, the
     counter wraps round or the loop has no end."""
     bound = value_of(count.bound)

@@ -22,7 +22,7 @@ from ir_format.model import Const, Function, Inst, Reg
 from stages.analysis.register_limits import register_limit
 from stages.optimize.analyses import Analyses
 from stages.optimize.late.pressure import Alive
-from stages.optimize.loops.natural import LOADS, Stores, find_loops, front, has_loops, open_fronts, put_last
+from stages.optimize.loops.natural import LOADS, Stores, find_loops, has_loops, make_preheaders, preheader, put_last
 from stages.optimize.values import Lane, Values, is_pure
 from stages.plumbing.runner import Context
 
@@ -58,7 +58,7 @@ class _Hoister:
         self.peaks: dict[int, dict[str, int]] = {}  # the same by block
         self.stores: dict[int, Stores] = {}
         self.left: dict[Lane, int] = {}  # reads that have not moved
-        self.fronts: dict[int, int | None] = {}  # as `front` gives them
+        self.preheaders: dict[int, int | None] = {}  # as `preheader` gives them
 
     def run(self) -> None:
         f = self.f
@@ -94,9 +94,9 @@ class _Hoister:
             return
         for b in f.blocks:
             b.insts = [i for i in b.insts if id(i) not in gone]
-        homes = {n: self.fronts[n] for n in moved}
+        homes = {n: self.preheaders[n] for n in moved}
         old = {n: f.blocks[at] for n, at in homes.items() if at is not None and at >= 0}
-        new = open_fronts(f, v.cfg, [found[n] for n in sorted(homes) if homes[n] == -1])
+        new = make_preheaders(f, v.cfg, [found[n] for n in sorted(homes) if homes[n] == -1])
         for n in sorted(moved):
             put_last(old[n] if n in old else new[found[n].header], moved[n])
         self.ctx.count("invariants moved out of loops", len(gone))
@@ -171,9 +171,9 @@ class _Hoister:
         return self.left.get(lane, self.values.uses[lane])
 
     def _front(self, n: int) -> int | None:
-        if n not in self.fronts:
-            self.fronts[n] = front(self.f, self.values.cfg, self.found[n])
-        return self.fronts[n]
+        if n not in self.preheaders:
+            self.preheaders[n] = preheader(self.f, self.values.cfg, self.found[n])
+        return self.preheaders[n]
 
     def _always(self, load: Inst, pos: int, n: int) -> bool:
         """Whether every way through the loop comes by the load, and it reads the same in every round."""

@@ -69,8 +69,8 @@ class Stores:
         return bool(self.spaces) if space == "generic" else space in self.spaces
 
 
-def front(f: Function, cfg: Cfg, loop: Loop) -> int | None:
-    """Position of the block from whose end control goes into the loop and nowhere else; -1 where :func:`open_fronts`
+def preheader(f: Function, cfg: Cfg, loop: Loop) -> int | None:
+    """Position of the loop's preheader, a block whose only successor is the header; -1 where :func:`make_preheaders`
     can make one, None where a loop can't have one."""
     blocks = f.blocks
     header = blocks[loop.header]
@@ -95,8 +95,9 @@ def front(f: Function, cfg: Cfg, loop: Loop) -> int | None:
     return -1
 
 
-def open_fronts(f: Function, cfg: Cfg, found: list[Loop]) -> dict[int, Block]:
-    """A preheader for each of the loops (:func:`front` is -1), by header position; positions change."""
+def make_preheaders(f: Function, cfg: Cfg, found: list[Loop]) -> dict[int, Block]:
+    """Make a preheader for each of the loops (those for which :func:`preheader` is -1). Returns them by the
+    header's position; positions change."""
     blocks = f.blocks
     made: dict[int, Block] = {}
     number = max(b.id for b in blocks) + 1

@@ -46,7 +46,7 @@ from ir_format.rename import duplicate
 from stages.optimize.analyses import FLOW, NOTHING, Analyses
 from stages.optimize.control.simplify_cfg import merge_blocks
 from stages.optimize.evaluate.operands import value_of
-from stages.optimize.loops.induction import Count, count_of, fold_steps, rounds, signed_word, start_of
+from stages.optimize.loops.induction import Count, count_of, fold_steps, signed_word, start_of, trip_count
 from stages.optimize.loops.licm import hoist_invariants
 from stages.optimize.loops.natural import find_loops, has_loops
 from stages.optimize.memory.redundancy import remove_redundant_loads
@@ -244,7 +244,7 @@ class _Unroller:
         body = self._size(block, count)
         self.line, self.loc = block.insts[-1].line, block.insts[-1].loc
         start = start_of(f, cfg, pos, count.counter)
-        made = rounds(count, start) if start is not None else None
+        made = trip_count(count, start) if start is not None else None
         if made is not None:
             return self._known(block, body, made, count)
         long = steps(block) - 3  # test, branch and counter apart

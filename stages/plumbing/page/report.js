@@ -166,30 +166,30 @@ function step(by) {
 /* ---------------------------------------------------------------- control-flow graph */
 const NS = 'http://www.w3.org/2000/svg';
 const LARGE = 250;  // blocks up to which dagre lays the graph out; it takes too long, and too much stack, for long code
-function layered(sizes, ways) {
+function layered(sizes, edges) {
   const g = new dagre.graphlib.Graph({ multigraph: true });
   g.setGraph({ nodesep: 18, ranksep: 34, marginx: 8, marginy: 8 });
   sizes.forEach((width, k) => g.setNode(k, { width, height: 34 }));
-  ways.forEach(([a, b, taken], n) => { if (a !== b) g.setEdge(a, b, { taken }, n); });
+  edges.forEach(([a, b, taken], n) => { if (a !== b) g.setEdge(a, b, { taken }, n); });
   dagre.layout(g);
   const { width, height } = g.graph();
   return { width, height, nodes: g.nodes().map(k => [+k, g.node(k).x, g.node(k).y, g.node(k).width, g.node(k).height]),
     edges: g.edges().map(e => [g.edge(e).taken, g.edge(e).points.map(p => [p.x, p.y])]) };
 }
 /* Blocks below each other in the order of the code, jumps on the right: the longer, the farther out. */
-function column(sizes, ways) {
+function column(sizes, edges) {
   const widest = Math.max(...sizes), step = 50, x = 8 + widest / 2, y = k => 25 + k * step;
   const out = n => Math.min(400, 14 + Math.abs(n) * 9);
-  const edges = ways.filter(([a, b]) => a !== b).map(([a, b, taken]) => b === a + 1 && !taken
+  const drawn = edges.filter(([a, b]) => a !== b).map(([a, b, taken]) => b === a + 1 && !taken
     ? [taken, [[x, y(a) + 17], [x, y(b) - 17]]]
     : [taken, [[x + sizes[a] / 2, y(a)], [8 + widest + out(b - a), y(a)], [8 + widest + out(b - a), y(b)], [x + sizes[b] / 2, y(b)]]]);
-  return { width: widest + 430, height: y(sizes.length), nodes: sizes.map((w, k) => [k, x, y(k), w, 34]), edges };
+  return { width: widest + 430, height: y(sizes.length), nodes: sizes.map((w, k) => [k, x, y(k), w, 34]), edges: drawn };
 }
 function graph() {
   const text = D.blocks.map(([first, end, label], k) => [label || 'block ' + k, `${end - first} instr., ${D.code.slice(first, end).reduce((s, r) => s + (r[3][0] || 0), 0)} cycles`]);
-  const LOOP = 26, own = new Map(D.ways.filter(([a, b]) => a === b).map(w => [w[0], w[2]]));
+  const LOOP = 26, own = new Map(D.edges.filter(([a, b]) => a === b).map(w => [w[0], w[2]]));
   const sizes = text.map((t, k) => Math.max(...t.map(s => s.length)) * 6.8 + 14 + (own.has(k) ? 2 * LOOP : 0));
-  draw((sizes.length > LARGE ? column : layered)(sizes, D.ways), text, own, LOOP);
+  draw((sizes.length > LARGE ? column : layered)(sizes, D.edges), text, own, LOOP);
 }
 function draw({ width, height, nodes, edges }, text, own, LOOP) {
   const out = [];

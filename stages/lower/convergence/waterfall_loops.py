@@ -1,14 +1,14 @@
-"""Loops over the threads of a warp around operations that a warp executes one time (copies by the copy unit, products
-of tensor memory), made shorter where more is known of their operands.
+"""Simplification of waterfall loops: loops over the threads of a warp around operations that a warp executes once
+(copies by the copy unit, products of tensor memory).
 
-Lowering emits, for any operands: elect one thread, bring its values to uniform registers, execute, go on until each
-thread had its turn. Here, once it is known which registers hold one value in all threads of the group
+Lowering emits, for any operands: elect one thread, copy its values to uniform registers, execute, repeat until each
+thread has been elected. Here it is known which registers hold one value in all threads of the group
 (:mod:`stages.lower.convergence.shared_values`):
 
-* operands that the threads share are brought to uniform registers before the loop;
-* where a branch on an elected thread leads to the operation, there is no loop, and where all operands are shared in
-  front of that branch too, there is no branch: the operation has a uniform guard (VOTEU.ANY). ptxas does so too, also
-  for the operation that sets up an mbarrier, which may be done by any thread.
+* operands that the threads share are copied to uniform registers before the loop;
+* if a branch on an elected thread leads to the operation, the loop disappears, and if all operands are shared before
+  that branch too, so does the branch: the operation gets a uniform guard (VOTEU.ANY). ptxas does so too, also for the
+  operation that initializes an mbarrier, which any thread may execute.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _CONVERGENT = facts.having("convergent")
 _FREE = facts.speculatable()
 
 
-def has_turns(fn: Function, sm: int) -> bool:
+def has_waterfalls(fn: Function, sm: int) -> bool:
     """Whether there may be something to do."""
-    return any(_is_turn(b) for b in fn.blocks) or any(_uniform_effect(i, sm) for b in fn.blocks for i in b.insts)
+    return any(_is_waterfall(b) for b in fn.blocks) or any(_uniform_effect(i, sm) for b in fn.blocks for i in b.insts)
 
 
-def _is_turn(b: Block) -> bool:
-    """Whether a block is a loop in which each thread has its turn."""
+def _is_waterfall(b: Block) -> bool:
+    """Whether a block is a waterfall loop."""
     if len(b.insts) < 3 or b.insts[0].op != "ELECT" or b.insts[0].guard is not None or b.insts[0].srcs[0] != PT:
         return False
     turn, last = b.insts[0].dsts[0], b.insts[-1]
@@ -98,7 +98,7 @@ def choose_constants(fn: Function) -> None:
 
 
 class _Reaching:
-    """Constants that reach a block, whatever way leads there."""
+    """Constants that reach a block on every path."""
 
     def __init__(self, fn: Function) -> None:
         self.fn = fn
@@ -130,7 +130,7 @@ class _Reaching:
         return found
 
 
-def shorten_turns(fn: Function, sm: int, flow: Flow, shared: SharedValues) -> bool:
+def shorten_waterfalls(fn: Function, sm: int, flow: Flow, shared: SharedValues) -> bool:
     """Shorten the loops; whether anything changed, so that the flow has to be looked at again."""
     work = _Turns(fn, sm, flow, shared)
     for pos in range(len(fn.blocks)):
@@ -139,14 +139,14 @@ def shorten_turns(fn: Function, sm: int, flow: Flow, shared: SharedValues) -> bo
 
 
 class _Turns:
-    """One function. ``behind``: blocks to be put after a position."""
+    """One function. ``after``: blocks to insert after a position."""
 
     def __init__(self, fn: Function, sm: int, flow: Flow, shared: SharedValues) -> None:
         self.fn = fn
         self.sm = sm
         self.flow = flow
         self.shared = shared
-        self.behind: dict[int, Block] = {}
+        self.after: dict[int, Block] = {}
         self.changed = False
         self.next_id = max(b.id for b in fn.blocks) + 1
         self.made: dict[int, Inst | None] = {}  # predicate -> its only definition
@@ -162,7 +162,7 @@ class _Turns:
         b = self.fn.blocks[pos]
         if self.flow.rank[pos] < 0:
             return
-        if _is_turn(b):
+        if _is_waterfall(b):
             turn = b.insts[0].dsts[0]
             assert type(turn) is Reg
             ready, effect = self._split(b.insts[1:-1], turn, pos)
@@ -180,7 +180,7 @@ class _Turns:
             self.next_id += 1
             b.insts = ready
             loop.insts[-1].srcs = (Label("L", loop.id),)
-            self.behind[pos] = loop
+            self.after[pos] = loop
         elif b.insts and _is_setup(b.insts[-1]) and _uniform_effect(b.insts[-1], self.sm):
             fork = self._fork(pos)
             if fork >= 0 and self._without_branch(fork, pos, b.insts[:-1], b.insts[-1]):
@@ -226,7 +226,7 @@ class _Turns:
         return (ready, last) if last.op not in _PURE and last.guard is None else ([], None)
 
     def _fork(self, pos: int) -> int:
-        """The position of the block that branches around this one and comes to it alone; -1 if there is none."""
+        """The position of the block that branches around this one and is its only predecessor; -1 if there is none."""
         blocks, at = self.fn.blocks, pos
         while True:
             before = [p for p in self.flow.cfg.preds[at] if p != pos]
@@ -238,11 +238,11 @@ class _Turns:
         last = blocks[at].insts[-1]
         if last.op != "BRA" or last.guard is None or "U" in last.mods or len(self.flow.cfg.succs[at]) != 2:
             return -1
-        behind = self.flow.cfg.index[jump_targets(last)[0]]
-        return at if behind > pos and not any(blocks[k].insts for k in range(pos + 1, behind)) else -1
+        after = self.flow.cfg.index[jump_targets(last)[0]]
+        return at if after > pos and not any(blocks[k].insts for k in range(pos + 1, after)) else -1
 
     def _elected(self, pos: int) -> bool:
-        """Whether a branch that a block lies behind leaves one thread of the warp at most."""
+        """Whether a branch before the block lets at most one thread of the warp reach it."""
         flow, at = self.flow, pos
         while flow.rank[at] > 0:
             up = flow.idom[at]
@@ -267,7 +267,7 @@ class _Turns:
         first = type(made.dsts[0]) is Reg and made.dsts[0].num == p.num
         if made.op == "ELECT":
             gathered = bool(made.attrs and "warp" in made.attrs)
-            return first and not inverse and (gathered or all(map(self.shared.together, self.homes[p.num])))
+            return first and not inverse and (gathered or all(map(self.shared.is_converged, self.homes[p.num])))
         if made.op == "PCOPY" or (made.op == "COPY" and made.srcs[0][0] == "P"):
             source = made.srcs[0]
             return type(source) is Reg and self._one(source._replace(flags=source.flags ^ p.flags & INV), depth - 1)
@@ -334,12 +334,12 @@ class _Turns:
 
     def finish(self) -> bool:
         """Put the new blocks in their places."""
-        if self.behind:
+        if self.after:
             out: list[Block] = []
             for pos, b in enumerate(self.fn.blocks):
                 out.append(b)
-                if pos in self.behind:
-                    out.append(self.behind[pos])
+                if pos in self.after:
+                    out.append(self.after[pos])
             self.fn.blocks = out
         return self.changed
 

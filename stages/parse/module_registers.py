@@ -42,7 +42,7 @@ def spread(module: PtxModule, functions: dict[str, FuncSym]) -> None:
     registers: dict[str, dict[ModuleReg, None]] = {}
     bodies = {name: f.function for name, f in functions.items() if f.function is not None}
     for name, f in bodies.items():
-        registers[name] = dict.fromkeys(functions[name].threadwide)
+        registers[name] = dict.fromkeys(functions[name].module_registers)
         names[name] = dict.fromkeys(
             [n for i in f.body if type(i) is PtxInst for x in i.operands for n in _symbols(x) if n in local]
         )
@@ -98,7 +98,7 @@ def _spread_one(
     names: dict[str, dict[str, None]],
     registers: dict[str, dict[ModuleReg, None]],
 ) -> None:
-    own = dict(symbol.threadwide)
+    own = dict(symbol.module_registers)
     for m in registers[f.name]:
         if m not in own:
             own[m] = _new(f, m)

@@ -1,4 +1,4 @@
-"""State of the convergence checker on a way through the code: open barriers, predicates; and which instruction can
+"""State of the convergence checker on a path through the code: open barriers, predicates; and which instruction can
 follow which."""
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Open(NamedTuple):
     waited: bool
 
 
-class Way(NamedTuple):
-    """The state on a way to a place. ``fact``: predicates with the values that they were tested for (numbers, plus 16
+class Path(NamedTuple):
+    """The state on a path to a place. ``fact``: predicates with the values that they were tested for (numbers, plus 16
     for uniform ones), and whether all threads had them; ``gone``: barriers that the threads have left by BREAK and that
     have not been set since; ``touched``: B registers that do not hold the caller's barrier; ``saved``: (register, B
     register of the caller)."""
@@ -58,19 +58,19 @@ def tests_of(inst: Inst) -> tuple[tuple[int, bool], ...]:
     return tuple(sorted({predicate(o) for o in operands if o.num != ZERO or o.flags & INV}))
 
 
-def split_by(way: Way, tests: tuple[tuple[int, bool], ...]) -> tuple[Way | None, Way | None]:
-    """The way on which all predicates are true, and the way on which they are not."""
+def split_by(path: Path, tests: tuple[tuple[int, bool], ...]) -> tuple[Path | None, Path | None]:
+    """The path on which all predicates are true, and the path on which they are not."""
     if not tests:
-        return way, None
+        return path, None
     if (ZERO, False) in tests or (ZERO + 16, False) in tests:  # !PT
-        return None, way
-    if way.fact is not None:
-        known, truth = way.fact
+        return None, path
+    if path.fact is not None:
+        known, truth = path.fact
         if known == tests:
-            return (way, None) if truth else (None, way)
+            return (path, None) if truth else (None, path)
         if len(tests) == 1 and known == ((tests[0][0], not tests[0][1]),):
-            return (None, way) if truth else (way, None)
-    return way._replace(fact=(tests, True)), way._replace(fact=(tests, False))
+            return (None, path) if truth else (path, None)
+    return path._replace(fact=(tests, True)), path._replace(fact=(tests, False))
 
 
 def guard_of(inst: Inst) -> tuple[tuple[int, bool], ...]:
@@ -78,7 +78,7 @@ def guard_of(inst: Inst) -> tuple[tuple[int, bool], ...]:
     return (predicate(g),) if g is not None and (g.num != ZERO or g.flags & INV) else ()
 
 
-def apart(after: Sequence[Decoded]) -> bool:
+def partial(after: Sequence[Decoded]) -> bool:
     """Whether a WARPSYNC, with this code after it, ends a call during which threads that are elsewhere count as exited:
     the next BMOV restores their mask."""
     for item in after:

@@ -1,5 +1,5 @@
-"""The sides of a co-simulation: the PTX interpreter, and cubins in the simulator; and which instruction last stored a
-byte."""
+"""The executors that a co-simulation compares: the PTX interpreter, and the simulator with a cubin; and which
+instruction last stored a byte."""
 
 from __future__ import annotations
 
