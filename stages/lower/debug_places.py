@@ -26,26 +26,15 @@ class DebugNames:
     """The names in the debug sections of a module. ``symbols``: of labels, variables and sections. ``located``: first
     label of a stretch -> (its end, register)."""
 
-    __slots__ = ("located", "sections", "symbols")
+    __slots__ = ("located", "symbols")
 
     def __init__(self, sections: list[PtxSection]) -> None:
-        self.sections = sections
         self.symbols = frozenset(name for s in sections for x in s.fixups for name in (x.symbol, x.minus))
         self.located: dict[str, list[tuple[str, str]]] = {}
         for s in sections:
             if s.name in (".debug_loc", ".debug_info"):
                 for begin, end, name in _stretches(s):
                     self.located.setdefault(begin, []).append((end, name))
-
-
-_last: list[DebugNames] = []  # of the last module: its units ask one after another
-
-
-def debug_names(sections: list[PtxSection]) -> DebugNames:
-    """The names in a module's debug sections."""
-    if not _last or _last[0].sections is not sections:
-        _last[:] = [DebugNames(sections)]
-    return _last[0]
 
 
 def _register(data: bytes, at: int) -> str:
@@ -75,11 +64,10 @@ def _stretches(s: PtxSection) -> Iterator[tuple[str, str, str]]:
         at = s.data.find(OP_REGX, at + 1)
 
 
-def set_debug_places(b: Builder) -> None:
+def set_debug_places(b: Builder, known: DebugNames) -> None:
     """Note the places of this function's symbols: labels by their PTX line, variables by their place in their space;
-    and its registers."""
+    and its registers. ``known``: the names in the debug sections of the function's module."""
     pf, ctx = b.pf, b.ctx
-    known = debug_names(ctx.debug_sections)
     names = known.symbols
     places: list[tuple[str, int]] = []
     local: list[tuple[str, int]] = []

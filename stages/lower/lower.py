@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from ir_format import ptx
 from ir_format.diag import CompileError
@@ -18,7 +19,7 @@ from stages.lower.abi.frame import begin_function, end_function
 from stages.lower.builder import Builder
 from stages.lower.cleanup import tidy_blocks
 from stages.lower.convergence.converge import insert_convergence
-from stages.lower.debug_places import set_debug_places
+from stages.lower.debug_places import DebugNames, set_debug_places
 from stages.lower.headers import HEADERS
 from stages.lower.legalize import legalize
 from stages.lower.rules.modifiers import unknown_modifier
@@ -91,8 +92,9 @@ def _pointers(v: PtxVar, places: dict[str, int]) -> tuple[bytes, tuple[PtxReloc,
     return bytes(data), tuple([r for r in v.relocs if r.symbol not in places])
 
 
-def lower_unit(pu: PtxUnit, module: PtxModule, header: Header) -> Unit:
-    """Lower one unit. Raises CompileError, with the PTX line, for the first thing that is not supported by orias."""
+def lower_unit(pu: PtxUnit, module: PtxModule, header: Header, kept: dict[str, Any] | None = None) -> Unit:
+    """Lower one unit. ``kept``: what the units of a module share (:attr:`stages.plumbing.stage.Context.kept`). Raises
+    CompileError, with the PTX line, for the first thing that is not supported by orias."""
     main = pu.functions[0]
     unit = Unit(pu.name, "entry" if main.entry else "func", _LINKAGE.get(main.linkage, main.linkage))
     if module.address_size != 64:
@@ -113,12 +115,21 @@ def lower_unit(pu: PtxUnit, module: PtxModule, header: Header) -> Unit:
         known = {f.name for f in todo}
         todo += [ctx.funcs[n] for n in ctx.helpers if n not in known]
     exact = without_saves(unit)
+    names = _debug_names(module, {} if kept is None else kept) if ctx.debugging else None
     for b, pf in lowered:
         insert_convergence(b.fn, ctx.sm, exact)
         legalize(b.fn, ctx, pf)
-        if ctx.debugging:
-            set_debug_places(b)
+        if names is not None:
+            set_debug_places(b, names)
     return unit
+
+
+def _debug_names(module: PtxModule, kept: dict[str, Any]) -> DebugNames:
+    """The names in the debug sections, which are searched once for a module."""
+    known: DebugNames | None = kept.get("debug names")
+    if known is None:
+        known = kept["debug names"] = DebugNames(module.sections)
+    return known
 
 
 def _align_params(params: Sequence[PtxParam], target: Target) -> None:

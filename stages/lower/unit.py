@@ -23,7 +23,6 @@ class UnitContext:
         "_places",
         "cache_options",
         "contracts",
-        "debug_sections",
         "debugging",
         "funcs",
         "header",
@@ -60,7 +59,6 @@ class UnitContext:
         }
         options = header.options
         self.debugging = bool(options.get("device-debug")) and not options.get("suppress-debug-info")
-        self.debug_sections = module.sections
         self.shared_at: dict[str, int] = {}
         self.shared_size = 0
         self._lay_out_shared()

@@ -21,7 +21,7 @@ def _lower_begin() -> Callable[[Any, Context], Unit]:
     from stages.lower.rules.table import usual
 
     usual()  # imports most rule modules now, while the process still waits for its stream
-    return lambda source, ctx: lower_unit(source, ctx.module, ctx.header)
+    return lambda source, ctx: lower_unit(source, ctx.module, ctx.header, ctx.kept)
 
 
 def _lower_module() -> Callable[[Any, Header], Module]:
