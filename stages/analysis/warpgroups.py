@@ -37,7 +37,7 @@ def empty_product(line: int) -> Inst:
 
 
 def end_at_last(insts: list[Inst]) -> bool:
-    """Let the group end with the last product of a block; False if there is none behind the last call, or
+    """Let the group end with the last product of a block; False if there is none after the last call, or
     another group ends with it."""
     for inst in reversed(insts):
         if inst.op == "CALL":

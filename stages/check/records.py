@@ -155,7 +155,7 @@ def _calls(c: Code) -> tuple[dict[str, list[Symbol]], bool]:
 
 
 def _callee(c: Code, starts: dict[int, Symbol], to: int | None) -> Symbol | None:
-    """The function that begins at a place, or right behind what comes there: ptxas may put an instruction of the caller
+    """The function that begins at a place, or right after what is there: ptxas may put an instruction of the caller
     in front of the function, and call that (measured, `CALL.REL.NOINC` to the word before a division's symbol)."""
     if to is None or to not in c.items:
         return None

@@ -202,7 +202,7 @@ class Values:
                 uses[lane] += by
 
     def remove(self, inst: Inst) -> None:
-        """An instruction is taken out of the function."""
+        """An instruction is removed from the function."""
         self.adjust(inst, -1)
         defs = self.defs
         for r in written_regs(inst):

@@ -199,7 +199,7 @@ def _paired(
 
 
 def _hinted(t: Typed, kinds: tuple[str, ...]) -> bool:
-    """True if there is a cache policy behind the operands, and no modifier that says so."""
+    """True if there is a cache policy after the operands, and no modifier that says so."""
     last = t.row.operands[-1]
     if t.row.name not in ("ld", "st", "atom", "red") and (t.row.name != "cp.async" or len(kinds) < 5):
         return False

@@ -1,6 +1,6 @@
 """Tokens of PTX text.
 
-The text is cleaned once (comments become blanks, line markers are taken out), then read by one compiled
+The text is cleaned once (comments become blanks, line markers are removed), then read by one compiled
 regular expression at a position.  Byte positions map to lines through the offsets of the newlines.
 """
 

@@ -1,6 +1,6 @@
-"""`register + constant` and `variable + constant` as a value: ptxas accepts them wherever a source is alone, and adds
-before the instruction (measured on its code: IADD3 with the register's width). So an instruction of its own is put in
-front."""
+"""`register + constant` and `variable + constant` as a value: ptxas accepts them in every position of a single source, and
+adds before the instruction (measured on its code: IADD3 with the register's width). So orias inserts an instruction
+before it."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def _requests(func: Function) -> list[int]:
 
 
 def stretches(func: Function, limit: int) -> list[tuple[int, int, int]]:
-    """(first instruction, the one behind the last, count) in layout order: where which number of registers exists."""
+    """(first instruction, the one after the last, count) in layout order: the number of registers of each range."""
     cfg = build_cfg(func)
     limit = first_count(func, limit)
     entry: dict[int, int] = {cfg.rpo[0]: limit} if cfg.rpo else {}

@@ -27,7 +27,7 @@ _MOST: Final = 8
 class _State:
     """``groups[0]`` holds the registers of the products since the last end of a group; the others hold those of the
     ended groups, youngest first. ``written`` holds the registers written since the last ARRIVE, or all registers if
-    there was none or a function was called behind it. ``touched`` holds the registers of products since then.
+    there was none or a function was called after it. ``touched`` holds the registers of products since then.
     ``mixed``: only some threads of a diverged warp come with these products."""
 
     __slots__ = ("groups", "mixed", "shapes", "stale", "touched", "written")
@@ -326,7 +326,7 @@ def _reason(call: bool, reads: bool, writes: int, accumulators: int, inside: boo
 
 
 def _read_behind(insts: list[Inst], at: int, later: int) -> int:
-    """The registers that the products behind an instruction of a block read, up to the program's next wait; ``later``:
+    """The registers that the products after an instruction of a block read, up to the program's next wait; ``later``:
     those of the next blocks."""
     found = 0
     for inst in insts[at + 1 :]:

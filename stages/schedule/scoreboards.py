@@ -31,7 +31,7 @@ _MOST: Final = 32
 BOUNDARIES: Final = facts.having("boundary")
 #: Estimated cycles until an instruction has read its sources.
 _READ: Final = 16
-#: The same until a result that was in flight when the block began is there: a load's, by half (guessed).
+#: The same for a result that was in flight when the block began: half of a load's latency (guessed).
 _INHERITED: Final = 150
 #: The cost of taking a free scoreboard, in cycles of waiting, by the number of scoreboards in use (found by trials).
 _SCARCE: Final = (0, 0, 0, 0, 1, 2, 2)

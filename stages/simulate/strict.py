@@ -562,7 +562,7 @@ class StrictMachine(Machine):
 
 
 def _next(time: Time, plan: Plan, at: int, ready: int) -> int:
-    """The cycle from which the instruction behind one issued at ``at`` can issue."""
+    """The first cycle in which the instruction after one issued at ``at`` can issue."""
     ctl = plan.ctl
     if ctl.stall:
         return at + ctl.stall
@@ -572,7 +572,7 @@ def _next(time: Time, plan: Plan, at: int, ready: int) -> int:
 
 
 def _unseen(rest: list[Entry], seen: list[Entry]) -> list[Entry]:
-    """What a reader misses, without writes that a younger visible write replaces anyway."""
+    """The writes that a reader misses, without those that a younger visible write replaces."""
     return [e for e in rest if not any(s.ready < 0 and s.at > e.at and s.mask is None for s in seen)]
 
 

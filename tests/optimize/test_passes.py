@@ -336,4 +336,4 @@ def test_parameters_are_loaded_after_the_exits() -> None:
         "@%p1 bra L; mul.wide.u32 %rd6, %r3, 4; add.s64 %rd6, %rd4, %rd6; st.global.u32 [%rd6], %r3; ret;"
     )
     _, stats = _with_q(early + loop, "sm_90")
-    assert stats["loads sunk apart"] == 1
+    assert stats["loads sunk into several blocks"] == 1

@@ -77,7 +77,7 @@ def access_op(b: Builder, inst: PtxInst, space: str, size: int, signed: bool, lo
 
 
 def _hinted(b: Builder, inst: PtxInst, at: Mem, extra: tuple[ptx.Operand, ...]) -> Mem:
-    """The address with a cache policy instead of the descriptor, where one is given."""
+    """The address with a cache policy instead of the descriptor, if one is given."""
     return with_policy(b, at, extra[0]) if inst.has("L2::cache_hint") and extra else at
 
 

@@ -170,7 +170,7 @@ def vmad(b: Builder, inst: PtxInst) -> None:
     x, y = _wide_source(b, a, ta[0] == "s"), _wide_source(b, f, tb[0] == "s")
     r = b.r(2)
     wide(b, False, r, b.lo_r(x), b.lo_r(y))
-    # the high word of unlike or signed factors: subtract the other factor where one is negative
+    # the high word of unlike or signed factors: subtract the other factor if one is negative
     if signed_factors:
         for sign, other in ((b.hi_r(x), b.lo_r(y)), (b.hi_r(y), b.lo_r(x))):
             part, high = b.r(), b.r()

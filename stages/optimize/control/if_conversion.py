@@ -33,8 +33,8 @@ from stages.plumbing.runner import Context
 
 #: (divergent?, diamond?) -> most instructions of an arm (measured, optimizer notes on predication).
 _MOST: Final = {(True, False): 8, (False, False): 6, (True, True): 7, (False, True): 5}
-#: The same for arms with loads from global memory, where others are under way at the same time then (measured: ptxas
-#: takes 19 instructions of a triangle, 14 to 18 of a diamond's arm). Elsewhere an arm that waits for its own stays.
+#: The same for arms with loads from global memory whose latency other such loads share (measured: ptxas takes 19
+#: instructions of a triangle, 14 to 18 of a diamond's arm). Without them an arm that waits for its own load stays.
 _LOADING: Final = {False: 19, True: 17}
 _WAITED: Final = frozenset(op for op, space in facts.loads().items() if space in ("global", "generic"))
 _GUARDED: Final = (facts.loads().keys() | facts.stores().keys() | {"LDC"}) - facts.having("convergent")
@@ -62,7 +62,7 @@ def _loads(insts: list[Inst]) -> bool:
 
 
 def _waits(insts: list[Inst]) -> bool:
-    """Whether something in an arm waits for such a load of the arm."""
+    """Whether an instruction of an arm waits for such a load of the same arm."""
     late: set[int] = set()
     for i in insts:
         if late and any(r.num in late for r in read_regs(i)):
@@ -72,8 +72,8 @@ def _waits(insts: list[Inst]) -> bool:
     return False
 
 
-def _apart(insts: list[Inst]) -> bool:
-    """Whether a block with a branch at its end has such a load that the branch does not wait for."""
+def _overlaps_branch(insts: list[Inst]) -> bool:
+    """Whether a block that ends in a branch has such a load that the branch does not wait for."""
     guard = insts[-1].guard
     need = {guard.num} if guard is not None else set()
     for i in reversed(insts[:-1]):
@@ -129,10 +129,10 @@ class _Converter:
         return blocks[n + 2].id == to
 
     def _batched(self, cfg: Cfg) -> set[int]:
-        """Ids of the blocks whose branch keeps loads from global memory apart that could be under way together: those
-        of an arm and those of the loop's next round, of the other arm, in front of the branch or behind the arms."""
+        """Ids of the blocks whose branch separates loads from global memory that could be in flight at the same time:
+        those of an arm and those of the next iteration, of the other arm, before the branch or after the arms."""
         blocks = self.f.blocks
-        found: dict[int, int] = {}  # id of a head -> that of the block where its arms meet
+        found: dict[int, int] = {}  # id of a head -> id of the block where its arms join
         out: set[int] = set()
         for n in range(len(blocks) - 2):
             if self._shape(n):
@@ -145,7 +145,7 @@ class _Converter:
                 loading = [_loads(arm) for arm in arms]
                 if any(loading):
                     found[blocks[n].id] = meet.id
-                    if (all(loading) and len(arms) > 1) or _loads(meet.insts) or _apart(blocks[n].insts):
+                    if (all(loading) and len(arms) > 1) or _loads(meet.insts) or _overlaps_branch(blocks[n].insts):
                         out.add(blocks[n].id)
         if not found:
             return out
@@ -189,7 +189,7 @@ class _Converter:
         divergent = not self.f.vregs[last.guard.num].uniform
         most = _LOADING[len(arms) > 1] if head.id in self.batched else _MOST[divergent, len(arms) > 1]
         if head.id not in self.batched and any(_waits(insts) for _, insts, _ in arms):
-            self._missed(head, "LoneLoad", "all threads would wait for a load that no other one is under way with")
+            self._missed(head, "LoneLoad", "all threads would wait for a load whose latency no other load shares")
             return
         made: list[Inst] = []
         for arm, insts, guard in arms:

@@ -221,7 +221,7 @@ def barrier_users(f: Function) -> dict[int, list[tuple[Block, Inst]]]:
 
 
 def drop_barrier(users: list[tuple[Block, Inst]]) -> None:
-    """Take out every instruction that names a barrier."""
+    """Remove every instruction that names a barrier."""
     gone = {id(i) for _, i in users}
     for b in {id(b): b for b, _ in users}.values():
         b.insts = [i for i in b.insts if id(i) not in gone]

@@ -1,14 +1,15 @@
-"""Code sinking past branches (partial dead code elimination): what only one way out of a block reads is computed there.
+"""Code sinking past branches (partial dead code elimination): a value that is read after only one
+exit of a block is computed there.
 
 Front ends and loop passes compute values before the test that decides whether they are needed: threads that end at the
-test, or skip a loop, compute them for nothing, and what waits for a load holds up the branch. ptxas computes them
-behind the test too.
+test, or skip a loop, compute them for nothing, and instructions that wait for a load delay the branch. ptxas computes
+such values after the test, too.
 
-In a loop only what waits for a load of the block moves: all else fills the cycles until the branch knows its predicate.
-An instruction moves if it makes at least as many registers as have to live longer for it, or few are live there, and
-if its result does not come late.
+In a loop only instructions that wait for a load of the block move: the others fill the cycles until the branch has its
+predicate. An instruction moves if it writes at least as many registers as must live longer for it, or if few registers
+are live there, and if its latency is short.
 
-Pre: a function at level `ori`. Post: the same values; no way through the function executes more.
+Pre: a function at level `ori`. Post: the same values; no path through the function executes more.
 """
 
 from __future__ import annotations

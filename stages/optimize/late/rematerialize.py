@@ -1,14 +1,14 @@
 """Rematerialization: under high register pressure, values are computed again where they are needed instead of being
 kept.
 
-Front ends compute addresses, masks and multiples of strides once, far from their use. Kept live across a loop full of
-accumulators they force other values into memory; one or two cheap instructions from values that are live anyway (or
-from a parameter, a special register, a constant) compute them again. ptxas does so too (seen: multiples of a stride in
-Triton's products, thread indices after the main loop of CUTLASS's).
+Front ends compute addresses, masks and multiples of strides once, far from their use. Live across a loop full of
+accumulators they force other values into memory; one or two cheap instructions compute them again from values that are
+live there already, from a parameter, a special register or a constant. ptxas does so too (seen: multiples of a stride
+in Triton's products, thread indices after the main loop of CUTLASS's).
 
 Pre: a function at level `ori`. Post: the same values; functions that fit into their registers are unchanged. Only
-*values* (:mod:`stages.optimize.values`) are rematerialized, from values: whatever a use of `x = f(y)` sees of y is what
-f saw, since the definition of x dominates the use and that of y the one of x.
+*values* (:mod:`stages.optimize.values`) are rematerialized, from values: a use of `x = f(y)` sees the same y as f did,
+since the definition of x dominates the use, and the definition of y that of x.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class _Finder:
         return inst if all(map(self._lasts, read_regs(inst))) else None
 
     def alive(self, num: int, vreg: int) -> bool:
-        """Whether the value ``num`` is live where ``vreg`` is used anyway."""
+        """Whether the value ``num`` is already live where ``vreg`` is used."""
         base = self.live.cells.base
         assert base is not None
         bit = self.live.bit.get(base[num], -1)

@@ -1,11 +1,11 @@
 """Sinking: an instruction far before its readers moves to the block that reads its result.
 
-Loads from the constant bank: front ends load all parameters at the entry. Kept live across calls and loops they occupy
-registers in vain, and threads that exit early do not need them; ptxas loads them where they are read. Loads near their
-readers stay: the load's latency is hidden there, and a few registers less would gain nothing.
+Loads from the constant bank: front ends load all parameters at the entry. Live across calls and loops they waste
+registers, and threads that exit early do not need them; ptxas loads them where they are read. Loads near their readers
+stay: their latency is hidden there, and a few registers less would gain nothing.
 
 Cheap results under high register pressure: addresses that are computed before a wait, for loads after it, move after it
-if their operands are live there anyway.
+if their operands are live there already.
 
 Pre: a function at level `ori`. Post: the same values.
 """
@@ -34,19 +34,19 @@ from stages.optimize.late.def_use import Place, insert, single_definitions
 from stages.optimize.late.pressure import CHEAP
 from stages.optimize.values import computes, is_pure
 
-#: Instructions in layout between the load and its first reader from which on it moves (guessed: some 40 cycles are its
-#: latency).
+#: A load moves if at least as many instructions are between it and its first reader in the layout (guessed: its latency
+#: is some 40 cycles).
 _FAR: Final = 40
 #: Steps up the dominator tree to the block that dominates all readers; loops of a function that are looked at.
 _CLIMB: Final = 64
-#: Blocks that may load a value each for itself (guessed).
+#: Most blocks that get a load of their own of one value (guessed).
 _BLOCKS: Final = 3
-#: Loads from the constant bank and of thread numbers before the first test at which threads end: the pipe takes one in
-#: four cycles, so that more of them are not done when the numbers of the thread are there.
+#: Loads from the constant bank and of thread indices before the first test at which threads end: the pipe takes one in
+#: four cycles, so that the results of more loads would come after the thread indices.
 _HIDDEN: Final = 6
 _UNIFORM: Final = frozenset(("ULDC", "LDCU"))
 _CALLS: Final = facts.with_value("ctl", "call")
-_LEADING: Final = facts.with_value("ctl", "bssy", "bsync") | {"WARPSYNC"}  # they are first in their blocks
+_LEADING: Final = facts.with_value("ctl", "bssy", "bsync") | {"WARPSYNC"}  # the first instructions of their blocks
 
 
 def sink_values(f: Function, a: Analyses) -> bool:
@@ -80,14 +80,14 @@ def _loads(f: Function, a: Analyses) -> bool:
     for num, ((pos, at), inst) in loads.items():
         places = uses.get(num, [])
         blocks = {p for p, _ in places}
-        if inst.op == "LDC" and pos not in blocks and paths.apart(num, pos, blocks, depth) and ctx.allow():
-            ctx.count("loads sunk apart")
+        if inst.op == "LDC" and pos not in blocks and paths.should_duplicate(num, pos, blocks, depth) and ctx.allow():
+            ctx.count("loads sunk into several blocks")
             for to in sorted(blocks):
                 reader = next(n for p, n in places if p == to)
                 before.setdefault((to, _first(f.blocks[to].insts, reader)), []).append(duplicate(inst))
             gone.add(id(inst))
             continue
-        to = paths.meeting(blocks)
+        to = paths.common_dominator(blocks)
         if to < 0 or to == pos or depth[to] > depth[pos] or not paths.tree.dominates(pos, to):
             continue
         reader = next((n for p, n in places if p == to), len(f.blocks[to].insts) - 1)
@@ -113,9 +113,9 @@ def _loads(f: Function, a: Analyses) -> bool:
 
 
 def _uniform_loads(f: Function, a: Analyses) -> bool:
-    """Words of the constant bank for the whole warp that nothing reads before the first test at which threads end go
-    behind it, as in ptxas's code: threads that end need none. Only as far as those that are left are together: what is
-    written for the warp may not be in use by another part of it."""
+    """Uniform loads from the constant bank that nothing reads before the first test at which threads end move after it,
+    as in ptxas's code. They stay in blocks in which the remaining threads are converged: a diverged group must not
+    overwrite a uniform register that another one still reads."""
     loads = single_definitions(f, _UNIFORM, _plain)
     if not loads or any(i.op in _CALLS for b in f.blocks for i in b.insts):
         return False
@@ -148,7 +148,7 @@ def _uniform_loads(f: Function, a: Analyses) -> bool:
 
 
 class _Paths:
-    """Blocks where values are read, and whether threads end before they come there."""
+    """Blocks where values are read, and whether threads end before they reach them."""
 
     def __init__(self, f: Function, a: Analyses) -> None:
         self.f = f
@@ -157,7 +157,7 @@ class _Paths:
         self.idom = a.idom
         self.tree = a.tree
         self.level = [0] * len(f.blocks)
-        self.exit = [-1] * len(f.blocks)  # level of the nearest dominator, itself apart, after which threads may end
+        self.exit = [-1] * len(f.blocks)  # level of the nearest strict dominator after which threads may end
         for pos in a.cfg.rpo[1:]:
             above = a.idom[pos]
             self.level[pos] = self.level[above] + 1
@@ -165,8 +165,8 @@ class _Paths:
             self.exit[pos] = self.level[above] if last and last[0].op == "EXIT" else self.exit[above]
         self.reached = set(a.cfg.rpo)
 
-    def meeting(self, blocks: set[int]) -> int:
-        """The last block that dominates all these; -1 where one can't be reached or it is far away."""
+    def common_dominator(self, blocks: set[int]) -> int:
+        """The nearest block that dominates all these; -1 if one of them is unreachable or it is far away."""
         if not blocks or not blocks <= self.reached:
             return -1
         left = _CLIMB
@@ -183,9 +183,9 @@ class _Paths:
                     return -1
         return one
 
-    def apart(self, num: int, pos: int, blocks: set[int], depth: list[int]) -> bool:
-        """Whether each of these blocks should load the value for itself: it would live through a loop that does not
-        read it, and none of them is in a deeper loop than the load."""
+    def should_duplicate(self, num: int, pos: int, blocks: set[int], depth: list[int]) -> bool:
+        """Whether each of these blocks should have its own load of the value: the value is live through a loop that
+        does not read it, and none of the blocks is in a deeper loop than the load."""
         if not blocks or len(blocks) > _BLOCKS or any([depth[b] > depth[pos] for b in blocks]):
             return False
         if not all([b in self.reached and self.tree.dominates(pos, b) for b in blocks]):
@@ -201,13 +201,13 @@ class _Paths:
         )
 
     def left(self, pos: int, to: int) -> bool:
-        """Whether threads may end on the way after another block than ``pos``: in the block after the first test, the
-        load's latency would be seen, while before the test that of thread and block indices covers it."""
+        """Whether threads may end between ``pos`` and ``to`` after another block than ``pos``: in the block after the
+        first test the load's latency would show, while before the test that of thread and block indices covers it."""
         return self.exit[to] > self.level[pos]
 
 
 def _plain(i: Inst) -> bool:
-    """A load from the constant bank without an index, or of what a thread is."""
+    """A load from the constant bank without an index, or of a thread index."""
     return computes(i) if i.op == "S2R" else type(i.srcs[0]) is Const and i.srcs[0].ireg is None
 
 
@@ -224,7 +224,7 @@ def _first(insts: list[Inst], reader: int) -> int:
 
 
 def _cheap(f: Function, a: Analyses) -> bool:
-    """Cheap results that one later block reads, from what is live there anyway."""
+    """Move cheap results to the one later block that reads them, if their operands are live there."""
     short = a.short
     if not short:
         return False
@@ -282,7 +282,7 @@ def _is_cheap(i: Inst) -> bool:
 
 
 class _Between:
-    """What may be written on the way from one place to a later one that it dominates."""
+    """What may be written between a place and a later one that it dominates."""
 
     def __init__(self, f: Function, cfg: Cfg) -> None:
         self.f = f

@@ -1,11 +1,11 @@
 """Operands of the copy unit, of tensor cores and of barrier objects computed on the uniform datapath.
 
-Lowering brings each word of such an operand to a uniform register by R2UR. Pre: a function at level `ori`. Post: the
-same values; where the word is a constant, or is made from words that are in uniform registers or get there as cheaply,
-it is computed there (UMOV, UIADD3, ULEA, USHF, ULOP3), as in ptxas's code, and the instructions that made it in general
-registers go where nothing else reads them. A word that several blocks need, and that the whole warp makes in one place,
-comes to a uniform register once, behind its definition. R2UR takes the value of one of the threads at hand, always the
-same one, so that f(R2UR a, R2UR b) is R2UR f(a, b), whatever the other threads hold.
+Lowering copies each word of such an operand to a uniform register by R2UR. Pre: a function at level `ori`. Post: the
+same values. A word that is a constant, or that is computed from words which are in uniform registers or reach them as
+cheaply, is computed on the uniform datapath (UMOV, UIADD3, ULEA, USHF, ULOP3), as in ptxas's code; the instructions
+that computed it in general registers disappear if nothing else reads them. A word that several blocks need, and that
+the whole warp computes in one place, is copied to a uniform register once, after its definition. R2UR reads the value
+of one active thread, always the same one, so that f(R2UR a, R2UR b) is R2UR f(a, b), whatever the other threads hold.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class _Datapath:
         self.count()
 
     def hoist(self) -> None:
-        """Bring words that several blocks or a loop need to uniform registers once, behind their definitions."""
+        """Copy words that several blocks or a loop need to uniform registers once, after their definitions."""
         f = self.f
         if any(i.op == "CALL" for b in f.blocks for i in b.insts) or not paths_reconverge(f):
             return

@@ -176,7 +176,7 @@ class _Hoister:
         return self.preheaders[n]
 
     def _always(self, load: Inst, pos: int, n: int) -> bool:
-        """Whether every way through the loop comes by the load, and it reads the same in every round."""
+        """Whether every path through the loop executes the load, and it reads the same value in every iteration."""
         loop, v = self.found[n], self.values
         if n not in self.stores:
             self.stores[n] = Stores([self.f.blocks[p] for p in loop.body])

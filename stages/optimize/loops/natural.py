@@ -58,7 +58,7 @@ class Stores:
                     self.calls = self.calls or op == "CALL"
 
     def may_change(self, i: Inst) -> bool:
-        """Whether what a load reads may differ from round to round; True for whatever is no plain load."""
+        """Whether the value that a load reads may differ between iterations; True for whatever is no plain load."""
         if i.op not in LOADS or i.uses or i.defs or ordered(i):
             return True
         if any(m.startswith("CONSTANT") for m in i.mods):

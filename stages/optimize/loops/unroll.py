@@ -82,20 +82,20 @@ _MOST: Final = 1200
 _PART: Final = 350  # instructions of a loop unrolled in part, remainder included, and the longest body (measured)
 _PART_BODY: Final = 72
 _COPIES: Final = 16  # copies of a loop unrolled in part (ptxas: up to 171)
-#: Loads of all copies: more than these find no registers, and those of later iterations take them from earlier ones. A
-#: loop with this many in an iteration is not copied.
+#: Most loads in flight in all copies: for more there are not enough registers. A loop with this many loads in an
+#: iteration is not unrolled.
 _UNDER_WAY: Final = 16
 #: Longest body of a loop whose trip count is not known, in steps (:func:`steps`; measured): without and with loads.
 _OPEN_BODY: Final = (18, 47)
 _LATE: Final = facts.fetching()
 _FREE: Final = ("COPY", "UNDEF", "PCOPY")
 _AT_ONCE: Final = 4
-_ROUNDS: Final = 3  # inner loops that disappear make the loop around them a candidate
-#: Bodies with these stay: protocols of their own, calls, fences (measured for MEMBAR), instructions that only some
-#: threads of a warp may come to.
+_ITERATIONS: Final = 3  # of the pass: inner loops that disappear make the loop around them a candidate
+#: Bodies with these are not unrolled: protocols, calls, fences (measured for MEMBAR), instructions that only
+#: some threads of a warp may execute.
 _NEVER: Final = facts.having("noduplicate")
-#: All threads of a warp come to these together, so the loop must not be one that they leave one by one.
-_TOGETHER: Final = facts.having("convergent")
+#: Converged threads execute these, so threads must not leave the loop one by one.
+_CONVERGENT: Final = facts.having("convergent")
 #: A test and the counter's direction: the loop ends before the counter wraps round.
 _TOWARDS: Final = frozenset((("LT", True), ("LE", True), ("GT", False), ("GE", False), ("NE", True), ("NE", False)))
 _OR: Final = 0xFC  # a | b
@@ -104,7 +104,7 @@ _OR: Final = 0xFC  # a | b
 def unroll_loops(f: Function, a: Analyses) -> None:
     """The pass."""
     given = f.attrs.get("nounroll", ())
-    for _ in range(_ROUNDS):
+    for _ in range(_ITERATIONS):
         if not has_loops(f) or not _Unroller(f, a.ctx, given).run():
             break
         a.keep(NOTHING)
@@ -262,7 +262,7 @@ class _Unroller:
         for i in block.insts[:-1]:
             if i.op in _NEVER or (i.attrs is not None and "frame" in i.attrs):
                 return i.op
-            if not uniform and (i.op in _TOGETHER or (i.attrs is not None and "warp" in i.attrs)):
+            if not uniform and (i.op in _CONVERGENT or (i.attrs is not None and "warp" in i.attrs)):
                 return f"{i.op}, to which all threads of a warp come together,"
             if any(type(o) is Reg and o.file == "B" for o in (*i.dsts, *i.srcs)):
                 return i.op

@@ -1,13 +1,13 @@
 """Redundant memory accesses: loads of values that were loaded or stored before (load CSE, store-to-load forwarding),
 stores that are overwritten (dead stores).
 
-Pre: a function in SSA form. Post: the same contents of memory wherever another thread may look in order; COPYs in the
-place of loads.
+Pre: a function in SSA form. Post: the same contents of memory at every point at which another thread may read it in
+order; COPYs in place of loads.
 
-Every block has a version of each address space: that of all its predecessors where they agree, else one of its own, and
-a new one after whatever may write the space. What is known of memory goes down the dominator tree: within blocks and
-chains of them an access is compared with each write, at a join of ways it is known as long as the version is the one at
-the end of the dominator.
+Every block has a version of each address space: that of all its predecessors if they agree, else a new one, and another
+new one after each instruction that may write the space. Known contents are passed down the dominator tree. Within
+chains of blocks an access is compared with each write; at a join the contents stay known as long as the version is
+that at the end of the dominator.
 
 Aliases: accesses of different spaces do not (generic ones alias all); accesses of one space do not where base registers
 are the same value and the bytes are disjoint, or where both are offsets of different symbols. Read-only loads (.nc) see

@@ -136,7 +136,7 @@ def _mark(insts: list[Inst], base: list[int], cells: int, ends: Container[int]) 
 
 
 def remove_unread(f: Function, a: Analyses, values: Values, roots: Iterable[Inst]) -> None:
-    """Take out those of ``roots`` whose results nothing reads, and what only they read. ``values`` are kept up to date;
+    """Remove those of ``roots`` whose results nothing reads, and what only they read. ``values`` are kept up to date;
     they say what reads."""
     gone: set[int] = set()
     work = list(roots)

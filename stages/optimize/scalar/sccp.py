@@ -198,7 +198,7 @@ class _Sccp:
                 continue
             target = plain_jump(last)
             jumps = target >= 0 and self.cfg.index[target] == to
-            # both ways may lead to the next block
+            # both edges may lead to the next block
             if (taken and jumps) or (not taken and to == pos + 1):
                 self._edge(pos, to)
 
@@ -308,7 +308,7 @@ class _Sccp:
 
     def _replace(self, b: Block, pos: int, found: set[int]) -> bool:
         out: list[Inst] = []
-        late: list[Inst] = []  # copies instead of PHIs, behind the others
+        late: list[Inst] = []  # copies instead of PHIs, after the others
         changed = False
         for i in b.insts:
             if i.op != "PHI" and late:
