@@ -1,6 +1,5 @@
-"""`register + constant` and `variable + constant` as a value: ptxas accepts them in every position of a single source, and
-adds before the instruction (measured on its code: IADD3 with the register's width). So orias inserts an instruction
-before it."""
+"""`register + constant` and `variable + constant` as a value: ptxas accepts them wherever a single source may be, and
+adds before the instruction (measured on its code: IADD3 with the register's width). So orias inserts an instruction."""
 
 from __future__ import annotations
 
