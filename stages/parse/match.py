@@ -9,11 +9,11 @@ operand types ("Arguments mismatch"), then the form of each operand.
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Final
 
 from ir_format.ptx import Addr, LabelList, LabelRef, Operand, Pair, PtxReg, Reg, Sym, Vec
-from stages.parse import checks, compat, operand_forms, refusals, relations, rules, table, textures
+from stages.parse import checks, compat, operand_forms, refusals, relations, repeated_modifiers, rules, table, textures
 from stages.parse.gating import Gates
 from stages.parse.opcodes import Opcode, Typed, Verdict
 from stages.parse.operands import literal_bits
@@ -167,33 +167,32 @@ def _analyse(out: Opcode, parts: list[str], n: int, gates: Gates) -> None:
     mods = parts[n:]
     words = gates.words
     own = words.modifiers_of(out.name)
-    mods = [m for m in mods if m in own or m not in rules.IGNORED]
+    forgotten = rules.IGNORED_ON.get(out.name, frozenset())
+    mods = [m for m in mods if m in own or (m not in rules.IGNORED and m not in forgotten)]
     known = [m for m in mods if m in own or words.is_type(m) or words.is_modifier(m)]
     errors = [("error", text) for part in parts[1:n] for text in gates.named_early(part)]
-    errors.extend(_as_read(mods, gates, own, out.name))
-    twice = rules.duplicate(out.name, known)
-    if rules.TWO_SHAPES in twice:  # said as the second is read, before its gate
-        errors.insert(0, ("error", rules.TWO_SHAPES))
-        twice.remove(rules.TWO_SHAPES)
-    errors.extend([("error", text) for text in twice])
+    errors.extend(_as_read(parts[n:], gates, own, out.name))
+    said = [m for m in parts[n:] if m in known or m in forgotten]
+    errors.extend([("error", text) for text in repeated_modifiers.late(out.name, said)])
     if sum(m in ("row", "col") for m in known) > 2:
         last = [m for m in known if m in ("row", "col")][2]
         severity = "error" if out.name in ("mma", "wmma.mma") else "fatal"
         errors.append((severity, f"Parsing error near '.{last}': too many layout specifiers"))
-    if _misplaced_vector(mods):
-        errors.append(("warning", "Vector Type not specified properly"))
     out.mods = tuple(parts[1:])
     out.vector = next((int(m[1:]) for m in mods if m in rules.VECTORS), 0)
     typed: list[Typed] = []
     later = words.later(out.name)
     types = tuple([m for m in known if m in rules.TYPES])
-    untyped = _without_repeats([m for m in known if m not in rules.TYPES], out.name.startswith(rules.LATE_OPERATIONS))
+    late = out.name.startswith(repeated_modifiers.LATE_OPERATIONS)
+    untyped = _without_repeats([m for m in known if m not in rules.TYPES], late)
     for row in words.rows_with(out.name, types):
-        split, rest = (types, untyped) if row.types else ((), _without_repeats(known, False))
+        split, rest = (types, untyped) if row.types else ((), _without_repeats(known, late))
         if gates.target.knows(row.gate):
             taken = None if later.intersection(rest) else _assign(row, rest, split)
             typed.append(Typed(row, split, tuple(rest), taken))
     if not typed:
+        alien = [m for m in untyped if m in rules.BEFORE_TYPES and m not in own]
+        errors.extend([("error", rules.illegal(m, out.name, False)) for m in alien])
         errors.extend([("error", text) for text in relations.saturated_pair(out.name, known, types, gates.target)])
         errors.append(("error", f"Unexpected instruction types specified for '{out.name}'"))
     fit = next((t for t in typed if t.mods is not None), None)
@@ -206,10 +205,15 @@ def _analyse(out: Opcode, parts: list[str], n: int, gates: Gates) -> None:
 
 
 def _as_read(mods: list[str], gates: Gates, own: frozenset[str] = frozenset(), name: str = "") -> list[tuple[str, str]]:
-    """What ptxas says of modifiers as it reads them: unknown ones and their gates, in the order of the text."""
+    """What ptxas says of modifiers as it reads them: unknown ones, repeated ones and their gates, in the order of the
+    text. A `.vN` before other modifiers must come right before the types (a warning)."""
     words = gates.words
+    reader = repeated_modifiers.Reader()
     out: list[tuple[str, str]] = []
+    last = ""
     for m in mods:
+        if name:
+            out.extend([("error", text) for text in reader.read(m)])
         if m in own or words.is_type(m) or words.is_modifier(m):
             out.extend([("error", text) for text in gates.early(m)])
         elif name and m in BEYOND_WORDS and gates.target.since("13.5"):
@@ -219,6 +223,9 @@ def _as_read(mods: list[str], gates: Gates, own: frozenset[str] = frozenset(), n
             break
         else:
             out.append(("error", f"Unknown modifier '.{m}'"))
+        if last in rules.VECTORS and m not in rules.TYPES and m not in rules.VECTORS and name:
+            out.append(("warning", "Vector Type not specified properly"))
+        last = m
     return out
 
 
@@ -229,11 +236,6 @@ def _without_repeats(mods: list[str], operations: bool) -> list[str]:
     """A flag given twice counts once (measured), an operation too unless `operations` are looked at late."""
     first = dict(zip(reversed(mods), range(len(mods) - 1, -1, -1), strict=True))
     return [m for k, m in enumerate(mods) if m in _REPEATED or first[m] == k or (operations and m in rules.POST)]
-
-
-def _misplaced_vector(mods: list[str]) -> bool:
-    """A `.vN` before other modifiers must come right before the types (measured: a warning)."""
-    return any(m in rules.VECTORS and n not in rules.TYPES for m, n in pairwise(mods))
 
 
 def _assign(row: Row, mods: list[str], types: tuple[str, ...]) -> tuple[str, ...] | None:

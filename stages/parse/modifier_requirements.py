@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from stages.parse import rules
+from stages.parse import repeated_modifiers, rules
 
 Rule = Callable[[str, tuple[str, ...], tuple[str, ...]], str]
 
 _ORDERS: Final = ("relaxed", "acquire", "release", "acq_rel")
+_ORDERED_BY: Final = {"ld": ("relaxed", "acquire"), "st": ("relaxed", "release")}
 _FORMATS: Final = ("b8x16", "b6x16_p32", "b4x16_p64")
 
 
@@ -46,7 +47,7 @@ def _products(name: str, mods: tuple[str, ...], types: tuple[str, ...]) -> str:
     shape = next((m for m in mods if rules.is_shape(m)), "")
     if name == "wmma.mma" and len(operations) == 1:
         return f"Unexpected number of operations specified for {name} with shape '.{shape}'"
-    return rules.TWO_OPERATIONS if name == "wmma.mma" and operations and not shape else ""
+    return repeated_modifiers.TWO_OPERATIONS if name == "wmma.mma" and operations and not shape else ""
 
 
 def _block_scale(name: str, mods: tuple[str, ...], types: tuple[str, ...]) -> str:
@@ -106,7 +107,7 @@ def _memory(name: str, mods: tuple[str, ...], types: tuple[str, ...]) -> str:
         if order != "relaxed":
             return _needs(name, "mmio", "relaxed")
         return "" if scope else f"Modifier '.mmio' requires scope with '{name}' instruction"
-    if order and not scope and (name, order) != ("st", "acquire"):
+    if order and not scope and order in _ORDERED_BY[name]:
         return f"Modifier '.{order}' requires scope with '{name}' instruction"
     if scope and "volatile" in mods:
         return f"Modifier '.volatile' cannot be combined with modifier '.{scope}'"

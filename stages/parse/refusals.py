@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from stages.parse import modifier_requirements, operand_forms, relations, rules
+from stages.parse import modifier_requirements, operand_forms, relations, repeated_modifiers, rules
 from stages.parse.gating import Gates
 from stages.parse.opcodes import Opcode, Typed
 
@@ -79,6 +79,9 @@ def mismatch(opcode: Opcode, kinds: tuple[str, ...], fitting: list[Typed], gates
     """
     t = opcode.typed[0]
     name = opcode.name
+    early = [m for m in t.rest if m in rules.BEFORE_TYPES and m not in gates.words.modifiers_of(name)]
+    if early:
+        return [("error", rules.illegal(m, name, False, t.types)) for m in early]
     out: list[str] = []
     if fitting and opcode.op in ("shfl", "vote") and "sync" not in t.rest:
         return [("error", f".sync modifier required for instruction '{name}'")]
@@ -157,8 +160,8 @@ def refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates:
         if opcode.op in ("ld", "st"):
             first_of_all = relations.first(name, first.rest, first.types, gates.target) + first_of_all
         return _paired(pair, opcode, alien, bad, named, worded, first_of_all)
-    if sum(m in rules.POST for m in first.rest) > 1 and name.startswith(rules.LATE_OPERATIONS):
-        bad = [rules.TWO_OPERATIONS]
+    if sum(m in rules.POST for m in first.rest) > 1 and name.startswith(repeated_modifiers.LATE_OPERATIONS):
+        bad = [repeated_modifiers.TWO_OPERATIONS]
     elif not alien and bad and bad[0].startswith((".sync", ".aligned", "Shape")) and opcode.op == "wgmma":
         return bad + named + worded + related
     elif opcode.op in ("mma", "wgmma") and not alien:

@@ -357,6 +357,7 @@ cp.async.bulk.tensor | cta_group::1/cta_group::2 | F:.{mod} | v8.6 on=100f+110f
 cp.async.bulk.tensor | tile::gather4 shared::cta | F:.tile::gather4 with destination state space as .shared::cta | t100
 cp.async.bulk.tensor | tile::* | F:.{mod} | v8.6
 * | ignore_oob | F:.{mod} | t90 v9.2
+cp.async.bulk cp.async.bulk.tensor tcgen05.commit | multicast::cluster::16b | F:.{mod} | v9.4
 cp.async.bulk cp.async.bulk.tensor tcgen05.commit | multicast::cluster::32b | F:{name}.{mod} | v9.4 on=107f
 * | sync_restrict::proxy::async/2pi | F:.{mod} | v9.5
 * | layout::v0/layout::v1 | F:.{mod} | v9.3 t90

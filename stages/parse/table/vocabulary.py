@@ -19,6 +19,8 @@ _VERSION: Final = re.compile(r"\bv(\d+)\.(\d)")
 
 
 _NONE: Final[frozenset[str]] = frozenset()
+#: Types that ptxas knew before an instruction took them.
+_NAMED_BEFORE: Final = frozenset(("ue8m0x4",))
 
 
 class Vocabulary:
@@ -82,7 +84,7 @@ class Vocabulary:
             for row in rows:
                 into = older if row.gate.version <= self.newest else newer
                 into.update(t for alternative in row.types for place in alternative for t in place)
-            self._types = TYPES - (newer - older)
+            self._types = TYPES - (newer - older - _NAMED_BEFORE)
         return word in self._types
 
     def is_modifier(self, word: str) -> bool:
