@@ -38,6 +38,7 @@ _PAIRED: Final = frozenset(
 #: Other instructions whose orders need a scope.
 _MULTIMEM: Final = frozenset(("multimem.st.async", "multimem.red.async"))
 _SCOPED: Final = frozenset(("ld", "st", "red.async", "fence.proxy")) | _MULTIMEM
+_NEVER: Final = {"ld": "release", "st": "acquire"}
 _ADD_TYPES: Final = ".u32 or .s32 or .u64 or .f64 or f16 or f16x2 or .f32 or .bf16 or .bf16x2"
 
 
@@ -360,7 +361,7 @@ def lone_order(name: str, mods: tuple[str, ...], target: Target) -> list[str]:
     restricted = next((m for m in mods if m.startswith("sync_restrict::")), "")
     if name == "fence" and restricted and not order:
         return [f"Modifier '.{restricted}' requires modifier 'order'"]
-    if name not in _SCOPED or not order or scope:
+    if name not in _SCOPED or not order or scope or order == _NEVER.get(name):
         return []
     return [f"Modifier '.{order}' requires scope with '{name}' instruction"]
 
