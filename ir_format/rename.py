@@ -75,6 +75,11 @@ def rename(inst: Inst, change: Change) -> None:
     rename_writes(inst, change)
 
 
+def renumber(inst: Inst, names: dict[int, int]) -> None:
+    """Give all registers of an instruction other numbers: old -> new."""
+    rename(inst, lambda r: r._replace(num=names[r.num]) if r.num in names else r)
+
+
 def duplicate(inst: Inst) -> Inst:
     """A copy that may be changed. It has no control word."""
     attrs = dict(inst.attrs) if inst.attrs else inst.attrs

@@ -7,9 +7,10 @@ from typing import Final
 from ir_format.flow import Cfg, DominatorTree, Liveness, build_cfg, dominators, liveness
 from ir_format.hazards import hazards
 from ir_format.model import Function, Unit
+from stages.analysis.register_counts import changes_count, counts_of_blocks
 from stages.analysis.register_limits import register_limit
 from stages.optimize.late.def_use import Place, all_uses
-from stages.optimize.late.pressure import SHORT, shortages
+from stages.optimize.late.pressure import room_for, shortages
 from stages.optimize.ssa.construct import enter, written_again
 from stages.optimize.ssa.destruct import leave
 from stages.optimize.ssa.webs import Webs
@@ -63,15 +64,25 @@ class Analyses:
         return register_limit(self.unit, hazards(header.target).sm, header.options)
 
     @property
+    def counts(self) -> list[int]:
+        """The registers that exist in each block."""
+        limit = self.register_limit
+        return counts_of_blocks(self.f, limit) if self._counts_change else [limit] * len(self.f.blocks)
+
+    @property
+    def _counts_change(self) -> bool:
+        return "reg_reconfig" in self.unit.attrs and changes_count(self.f)
+
+    @property
     def room(self) -> int:
-        """Live values up to which a function fits into its registers."""
-        return self.register_limit - SHORT
+        """Live values up to which a function fits into its registers, wherever they are."""
+        return room_for(min(self.counts)) if self._counts_change else room_for(self.register_limit)
 
     @property
     def short(self) -> dict[int, int]:
         """Block position -> words of file R that are too many there; outside SSA form."""
         if self._short is None:
-            self._short = shortages(self.f, self.live, self.room)
+            self._short = shortages(self.f, self.live, [room_for(n) for n in self.counts])
         return self._short
 
     @property

@@ -13,15 +13,15 @@ from ir_format.model import ZERO, AttrValue, Const, Function, Header, Imm, Inst,
 from ir_format.target import CALLEE_SAVED, REG_CEILING, STACK_REG, Target
 from ir_format.target import target as find_target
 from stages.analysis import abi
+from stages.analysis.register_counts import changes_count, first_count, most_registers, stretches
 from stages.analysis.register_limits import FILE_SIZES, FIRST_UR, last_register, register_limit
-from stages.regalloc import spill
+from stages.regalloc import spill, splitting
 from stages.regalloc.assign import ORDERS, Bank, assign, masks_of
 from stages.regalloc.coalescing import Group, Grouping, coalesce, hints_only
 from stages.regalloc.divergent_ranges import WARP_FILES, widen
 from stages.regalloc.finish import finish_function
 from stages.regalloc.live_ranges import Ranges
 from stages.regalloc.parallel_copies import split_parallel
-from stages.regalloc.register_counts import most_registers, stretches
 from stages.regalloc.spill import Say
 from stages.regalloc.variables import keep
 
@@ -104,7 +104,7 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
         }
         spill.rewrite(ranges, state, victims, may_remat=False)
     slack = 0
-    job.counted = not job.naive and any(i.op == "USETMAXREG" for b in func.blocks for i in b.insts)
+    job.counted = not job.naive and changes_count(func)
     kept = not job.naive and "variables" in func.attrs
     apart = True  # barriers of both paths of a branch interfere, as long as there are enough registers
     for attempt in range(MAX_ROUNDS):
@@ -115,7 +115,7 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
         if job.naive:
             hints_only(grouping)
         else:
-            coalesce(grouping, FILES)
+            coalesce(grouping, FILES, state.saved | state.parted)
         grouping.finish()
         _ban(grouping, job)
         victims = _iterate(grouping, job, state, func, slack)
@@ -127,8 +127,17 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
         if kept:
             kept = False  # what a debugger would like to see is not worth a spilled value
             continue
-        if job.counted and any(func.vregs[v].file == "R" for v in victims):
+        if not job.naive:
+            split = job.counted and splitting.at_counts(ranges, state, victims)
+            split = split or splitting.over_calls(ranges, state, victims)
+            if split:
+                continue
+        if job.counted and any(
+            func.vregs[v].file == "R" and spill.remat_source(ranges, v) < 0 and _is_short(ranges, job, v)
+            for v in victims
+        ):
             job.counted = False  # the counts serve speed; what they cost is dearer
+            state.parted.clear()
             continue
         if job.say is not None:
             spill.explain(ranges, state, victims, job.say)
@@ -259,6 +268,16 @@ def _count(grouping: Grouping, job: Job) -> None:
                         banned[slot] |= mask
             if any(banned):
                 group.banned = banned
+
+
+def _is_short(ranges: Ranges, job: Job, vreg: int) -> bool:
+    """Whether a register lives where setmaxnreg leaves fewer registers than the kernel begins with."""
+    first = first_count(ranges.func, job.limit)
+    segs = [seg for c in spill.cells_of(ranges, vreg) for seg in ranges.segs[c]]
+    return any(
+        count < first and any(start < 2 * high and 2 * low < stop for start, stop in segs)
+        for low, high, count in stretches(ranges.func, job.limit)
+    )
 
 
 def _crosses(calls: list[int], start: int, stop: int) -> bool:

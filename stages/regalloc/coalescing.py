@@ -8,6 +8,7 @@ slot holds the slot's value, and a copy of it changes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import TypeAlias
 
 from ir_format.model import ZERO, Inst, Reg
@@ -132,9 +133,9 @@ def copy_pairs(inst: Inst) -> list[tuple[Reg, Reg]]:
     return found
 
 
-def coalesce(grouping: Grouping, files: frozenset[str]) -> int:
-    """Coalesce groups along copies, the most frequent copies first. A copy that can't be coalesced becomes a hint.
-    Returns the number of coalesced copies."""
+def coalesce(grouping: Grouping, files: frozenset[str], apart: Set[int] = frozenset()) -> int:
+    """Coalesce groups along copies, the most frequent copies first. A copy that can't be coalesced becomes a hint, and
+    so does a copy between registers of ``apart``, which were one value. Returns the number of coalesced copies."""
     ranges = grouping.ranges
     ordered = sorted(
         ((-ranges.depth[ranges.block_of[i]], i) for i, inst in enumerate(ranges.insts) if inst.op in ("COPY", "PCOPY")),
@@ -142,7 +143,8 @@ def coalesce(grouping: Grouping, files: frozenset[str]) -> int:
     merged = 0
     for _, i in ordered:
         for dst, src in copy_pairs(ranges.insts[i]):
-            if dst.file in files and _try_merge(grouping, dst, src):
+            split = dst.num in apart and src.num in apart
+            if dst.file in files and not split and _try_merge(grouping, dst, src):
                 merged += 1
             else:
                 add_hint(grouping, dst, src)

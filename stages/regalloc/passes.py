@@ -17,6 +17,8 @@ MAX_SHOWN: Final = 10
 def _allocate(unit: Unit, ctx: Context) -> None:
     from stages.regalloc.allocate import allocate_unit
 
+    from stages.regalloc.splitting import return_blocks
+
     options = dict(ctx.header.options)
     name = ctx.flags.extra.get("allocator", "greedy")
     if name not in ALLOCATORS:
@@ -27,6 +29,8 @@ def _allocate(unit: Unit, ctx: Context) -> None:
 
     with_products = [f for f in unit.functions if any(i.op in PRODUCTS for b in f.blocks for i in b.insts)]
     ctx.kept["divergent"] = {f.name: divergent_blocks(f) for f in with_products}
+    for f in unit.functions:
+        return_blocks(f)
     before = deepcopy(unit) if ctx.flags.verify else None
     allocate_unit(unit, ctx.header, options, say=_teller(ctx))
     if before is not None:

@@ -1,22 +1,21 @@
-"""Register counts that change while a kernel runs (setmaxnreg).
+"""Checks the register counts of a kernel with setmaxnreg (:mod:`stages.analysis.register_counts`) after allocation.
 
-The kernel starts with the count of its launch bounds. It reports this count even if it uses fewer registers, because
-the pool that the warps share is computed from it. After ``USETMAXREG.DEALLOC n`` only the first ``n`` registers exist.
-If the allocation uses more there, all changes of the unit are removed, with a note: they only serve speed.
+If the allocation uses more registers than exist somewhere, all changes of the unit are removed, with a note: they only
+serve speed.
 """
 
 from __future__ import annotations
 
 from ir_format.flow import Cfg, build_cfg, is_guarded, read_regs, written_regs
-from ir_format.model import ZERO, Function, Imm, Inst, Reg, Unit
-from ir_format.target import REG_CEILING
+from ir_format.model import ZERO, Function, Inst, Reg, Unit
 from stages.analysis.abi import callee
+from stages.analysis.register_counts import asked, changes_count, first_count, stretches
 from stages.analysis.register_limits import last_register
 
 
 def check_counts(unit: Unit, limit: int) -> int:
     """Set ``regcount`` of a unit that changes its count, or remove the changes. Returns the number of removed ones."""
-    funcs = [f for f in unit.functions if any(i.op == "USETMAXREG" for b in f.blocks for i in b.insts)]
+    funcs = [f for f in unit.functions if changes_count(f)]
     if not funcs:
         return 0
     if len(funcs) == 1 and _fits(funcs[0], limit, _needed(unit)):
@@ -41,68 +40,11 @@ def check_counts(unit: Unit, limit: int) -> int:
     return taken
 
 
-def first_count(func: Function, limit: int) -> int:
-    """The count that a kernel starts with: that of its launch bounds, or the largest request (measured: 256 threads
-    that ask for 240 start with 240, 384 with 168)."""
-    asked = _requests(func)
-    return min(limit, max(asked)) if asked else limit
-
-
-def most_registers(func: Function, limit: int) -> int:
-    """The largest count in a function."""
-    return max([first_count(func, limit), *_requests(func)])
-
-
-def _requests(func: Function) -> list[int]:
-    return [
-        min(_asked(i), REG_CEILING)
-        for b in func.blocks
-        for i in b.insts
-        if i.op == "USETMAXREG" and "TRY_ALLOC" in i.mods
-    ]
-
-
-def stretches(func: Function, limit: int) -> list[tuple[int, int, int]]:
-    """(first instruction, the one after the last, count) in layout order: the number of registers of each range."""
-    cfg = build_cfg(func)
-    limit = first_count(func, limit)
-    entry: dict[int, int] = {cfg.rpo[0]: limit} if cfg.rpo else {}
-    work = list(cfg.rpo[:1])
-    while work:
-        pos = work.pop()
-        count = entry[pos]
-        for inst in func.blocks[pos].insts:
-            if inst.op == "USETMAXREG":
-                count = _asked(inst)
-        for succ in cfg.succs[pos]:
-            if count < entry.get(succ, 1 << 16):
-                entry[succ] = count
-                work.append(succ)
-    found: list[tuple[int, int, int]] = []
-    at = 0
-    for pos, block in enumerate(func.blocks):
-        count = entry.get(pos, limit)
-        start = at
-        for inst in block.insts:
-            if inst.op == "USETMAXREG":
-                found.append((start, at, count))
-                start, count = at, _asked(inst)
-            at += 1
-        found.append((start, at, count))
-    return [f for f in found if f[0] < f[1]]
-
-
-def _asked(inst: Inst) -> int:
-    n = inst.srcs[0]
-    assert isinstance(n, Imm)
-    return n.value
-
-
 def _needed(unit: Unit) -> dict[str, int]:
     """The highest register that each function of the unit names, with what it calls; none for a function that calls
     another unit's."""
     own = {f.name: max((_highest(i) for b in f.blocks for i in b.insts), default=0) for f in unit.functions}
-    calls = {f.name: {callee(i) for b in f.blocks for i in b.insts if i.op == "CALL"} for f in unit.functions}
+    calls = {f.name: {callee(i) for b in f.blocks for i in b.insts if _is_own_call(i)} for f in unit.functions}
     found: dict[str, int] = {}
     for name in own:
         seen = {name}
@@ -117,6 +59,12 @@ def _needed(unit: Unit) -> dict[str, int]:
     return found
 
 
+def _is_own_call(inst: Inst) -> bool:
+    """Whether an instruction calls a function of the program. For those of the driver, which are called by an absolute
+    address, each kernel has enough registers (ptxas lets 24 suffice)."""
+    return inst.op == "CALL" and "ABS" not in inst.mods
+
+
 def _fits(func: Function, limit: int, needed: dict[str, int]) -> bool:
     """Whether all registers that an instruction names, or a function that it calls, exist, on every path, and none that
     goes is needed later."""
@@ -125,7 +73,7 @@ def _fits(func: Function, limit: int, needed: dict[str, int]) -> bool:
     insts = [i for b in func.blocks for i in b.insts]
 
     def highest(i: Inst) -> int:
-        return max(_highest(i), needed.get(callee(i), 1 << 16)) if i.op == "CALL" else _highest(i)
+        return max(_highest(i), needed.get(callee(i), 1 << 16)) if _is_own_call(i) else _highest(i)
 
     return all(
         highest(i) <= last_register(count) for low, high, count in stretches(func, limit) for i in insts[low:high]
@@ -141,7 +89,7 @@ def _lost(func: Function) -> bool:
         for succ in cfg.succs[pos]:
             live |= needed[succ]
         for inst in reversed(func.blocks[pos].insts):
-            if inst.op == "USETMAXREG" and live >> last_register(_asked(inst)) + 1:
+            if inst.op == "USETMAXREG" and live >> last_register(asked(inst)) + 1:
                 return True
             live = _before(inst, live)
     return False

@@ -34,13 +34,16 @@ REMAT_COST: Final = 0.4  # against a load
 class SpillState:
     """The state from iteration to iteration. ``temps`` are vregs that must not be spilled, because spilling made them;
     ``shared`` are temporaries of several accesses, which may be spilled again, access by access; ``gone`` are original
-    instructions that rematerialization replaced; ``room`` is the number of registers of the file that spills."""
+    instructions that rematerialization replaced; ``room`` is the number of registers of the file that spills. Split
+    values, both halves: ``saved`` over calls, ``parted`` at changes of the register count."""
 
-    __slots__ = ("gone", "room", "shared", "temps")
+    __slots__ = ("gone", "parted", "room", "saved", "shared", "temps")
 
     def __init__(self) -> None:
         self.temps: set[int] = set()
         self.shared: set[int] = set()
+        self.saved: set[int] = set()
+        self.parted: set[int] = set()
         self.room = 0
         self.gone: list[Inst] = []
 
@@ -560,19 +563,19 @@ def _around(ranges: Ranges, state: SpillState, inst: Inst, vreg: int, source: in
         made = ranges.insts[source]
         before.append(Inst(made.op, made.mods, (temp,), made.srcs, None, inst.line, inst.loc, attrs={"ra": "remat"}))
         return before, after
-    spans = _spans(reads)
+    loads = _spans(reads)
     guarded = is_guarded(inst)
     if writes and guarded:
         assert guard is not None
         if any(r.num == guard.num and r.file == guard.file for r in written_regs(inst)) or guard.num == vreg:
             # The guard does not outlive the instruction: keep the old value and store unconditionally.
-            spans = _spans(reads + writes)
+            loads = _spans(reads + writes)
             guarded = False
     if (
         guarded and writes
     ):  # a guarded result does not kill: without this the temporary would be live from its last use in a loop
         before.append(Inst("UNDEF", (), (temp,), (), None, inst.line, inst.loc))
-    for at, count in spans:
+    for at, count in loads:
         before.append(_move(temp._replace(sub=at - low, width=count), Reg(home.file, vreg, at, count), inst))
     for at, count in _spans(writes):
         store = _move(Reg(home.file, vreg, at, count), temp._replace(sub=at - low, width=count), inst)
@@ -584,11 +587,15 @@ def _around(ranges: Ranges, state: SpillState, inst: Inst, vreg: int, source: in
 
 def _spans(regs: list[Reg]) -> list[tuple[int, int]]:
     """Components named, as (first, count), joined where they touch."""
-    parts = sorted({p for r in regs for p in range(r.sub, r.sub + r.width)})
-    spans: list[tuple[int, int]] = []
-    for part in parts:
-        if spans and spans[-1][0] + spans[-1][1] == part:
-            spans[-1] = (spans[-1][0], spans[-1][1] + 1)
+    return spans(p for r in regs for p in range(r.sub, r.sub + r.width))
+
+
+def spans(parts: Iterable[int]) -> list[tuple[int, int]]:
+    """Components as (first, count), joined where they touch."""
+    found: list[tuple[int, int]] = []
+    for part in sorted(set(parts)):
+        if found and found[-1][0] + found[-1][1] == part:
+            found[-1] = (found[-1][0], found[-1][1] + 1)
         else:
-            spans.append((part, 1))
-    return spans
+            found.append((part, 1))
+    return found

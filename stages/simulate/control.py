@@ -22,6 +22,7 @@ CtlBuilder = Callable[[Build], CtlFn]
 Who = Callable[[Bundle], "Arr | None"]
 #: After this many YIELDs of a spinning bundle the lanes that wait for it are released.
 PATIENCE: Final = 512
+ZERO_REGISTER: Final = 255
 
 
 def trivially_true(op: Reg | None) -> bool:
@@ -503,8 +504,18 @@ def silent(b: Build) -> InstFn:
 
 
 def register_count(b: Build) -> InstFn:
-    """USETMAXREG: a request for registers is granted at once; the simulator does not count registers of a warp."""
+    """USETMAXREG: a request for registers is granted at once; registers that are given away lose their values."""
     b.only("TRY_ALLOC", "DEALLOC", "CTAPOOL")
+    if "DEALLOC" in b.mods:
+        kept = b.inst.srcs[0]
+        assert isinstance(kept, Imm)
+        rows = range(kept.value, ZERO_REGISTER)
+
+        def lose(v: View, m: Arr | None) -> None:
+            for row in rows:
+                put(v.U[row], v.U[row] ^ u32(0x5A5A5A5A), m)
+
+        return lose
     got = b.pdst(0)
     return lambda v, m: put(v.P[got], np.ones(1, np.bool_), m)
 

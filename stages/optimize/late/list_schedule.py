@@ -62,7 +62,7 @@ def schedule_blocks(f: Function, a: Analyses) -> bool:
 
 
 def _function(f: Function, a: Analyses, tables: Hazards) -> bool:
-    ctx, most = a.ctx, a.register_limit
+    ctx, most = a.ctx, a.counts
     changed = False
     chosen: list[tuple[int, list[tuple[str, int, int]]]] = []
     depth = loop_depths(a.cfg)
@@ -95,7 +95,7 @@ def _function(f: Function, a: Analyses, tables: Hazards) -> bool:
         ends_of = live.in_cells(pos), live.out_cells(pos)
         body = Body(block.insts, (model.read, model.written), model.interval, graph, ends_of, file)
         late = _late(block.insts, timing) >= _SEVERAL
-        choices.append(Choice(_orders(body, steps, ends, most, late), issue_cycles(timing), depth[pos]))
+        choices.append(Choice(_orders(body, steps, ends, most[pos], late), issue_cycles(timing), depth[pos]))
     if not choices:
         return False
     step = best_step(choices, tables.sm)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from ir_format.flow import Liveness, is_guarded, read_regs, written_regs
@@ -49,8 +50,13 @@ class Alive:
                     count[r.file] += 1
 
 
-def shortages(f: Function, live: Liveness, room: int) -> dict[int, int]:
-    """Block position -> words of file R too many, where the blocks of a function have ``room`` for this many."""
+def room_for(count: int) -> int:
+    """Live values up to which code fits into so many registers."""
+    return count - min(SHORT, count // 4)
+
+
+def shortages(f: Function, live: Liveness, rooms: Sequence[int]) -> dict[int, int]:
+    """Block position -> words of file R too many, where each block of a function has room for this many."""
     words = 0
     files = live.cells.files
     for cell, bit in live.bit.items():
@@ -68,6 +74,7 @@ def shortages(f: Function, live: Liveness, room: int) -> dict[int, int]:
                     made += r.width
                     if wide[r.num] and f.vregs[r.num].width > inner:
                         inner = f.vregs[r.num].width  # an operand is live as a whole
+        room = rooms[pos]
         if ends + min(made, inner) <= room:
             continue
         over = ends + min(max(_peak(live, f, pos) - ends, 0), inner) - room
