@@ -22,7 +22,7 @@ from stages.regalloc.divergent_ranges import WARP_FILES, widen
 from stages.regalloc.finish import finish_function
 from stages.regalloc.live_ranges import Ranges
 from stages.regalloc.parallel_copies import split_parallel
-from stages.regalloc.spill import Say
+from stages.regalloc.remarks import Say, explain
 from stages.regalloc.variables import keep
 
 FILES: Final = frozenset({"R", "UR", "P", "UP", "B", "M"})
@@ -140,7 +140,7 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
             state.parted.clear()
             continue
         if job.say is not None:
-            spill.explain(ranges, state, victims, job.say)
+            explain(ranges, state, victims, job.say)
         spill.rewrite(ranges, state, victims, room=state.room)
         if attempt % 4 == 3:
             slack += 1

@@ -16,7 +16,6 @@ MAX_SHOWN: Final = 10
 
 def _allocate(unit: Unit, ctx: Context) -> None:
     from stages.regalloc.allocate import allocate_unit
-
     from stages.regalloc.splitting import return_blocks
 
     options = dict(ctx.header.options)

@@ -9,10 +9,10 @@ use.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import accumulate
-from typing import Final, TypeAlias
+from typing import Final
 
 from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.isa import facts
@@ -332,35 +332,6 @@ class _Plan:
         self.load: dict[str, list[int]] = {}  # file -> registers in use at each point once the victims are gone
 
 
-#: Hears of a value: kind of the remark, its name, function, PTX line, message, PTX register.
-Say: TypeAlias = Callable[[str, str, str, int, str, str], object]
-_FILES: Final = {"R": "general", "UR": "uniform", "P": "predicate", "UP": "uniform predicate", "B": "barrier"}
-
-
-def explain(ranges: Ranges, state: SpillState, victims: set[int], say: Say) -> None:
-    """Tell of each value that is about to be spilled where it goes, and why."""
-    func = ranges.func
-    for vreg in sorted(victims):
-        reg = func.vregs[vreg]
-        touches = ranges.touches[vreg]
-        if vreg in state.temps or not touches:
-            continue
-        load = pressure(ranges, reg.file)
-        alive = [p for c in cells_of(ranges, vreg) for start, stop in ranges.segs[c] for p in range(start, stop)]
-        worst = max(alive, key=lambda p: (load[p], -p), default=0)
-        at = ranges.insts[min(worst >> 1, len(ranges.insts) - 1)].line
-        wanted = f"{load[worst]} {_FILES.get(reg.file, reg.file)} registers are wanted"
-        why = f"{wanted} at PTX line {at} and {state.room} are there; {len(touches)} instructions name it"
-        line, name = ranges.insts[touches[0]].line, reg.name or "?"
-        if remat_source(ranges, vreg) >= 0:
-            say("passed", "Rematerialized", func.name, line, f"value made again where it is read: {why}", name)
-        elif reg.file == "R":
-            say("missed", "Spilled", func.name, line, f"value spilled to local memory: {why}", name)
-        else:
-            home = f"a {_FILES[HOME[reg.file]]} register"
-            say("missed", "SpilledToFile", func.name, line, f"value kept in {home}: {why}", name)
-
-
 def rewrite(ranges: Ranges, state: SpillState, victims: set[int], may_remat: bool = True, room: int = 0) -> None:
     """Spill the victims: change their file, and insert copies or the rematerialized instruction around every
     instruction that names them.
@@ -497,20 +468,21 @@ def _share(plan: _Plan, run: list[int], vreg: int) -> None:
         before.append(Inst(made.op, made.mods, (temp,), made.srcs, None, first.line, first.loc, attrs={"ra": "remat"}))
     else:
         for at, count in _spans(need):
-            before.append(_move(temp._replace(sub=at - low, width=count), Reg(home.file, vreg, at, count), first))
+            before.append(move(temp._replace(sub=at - low, width=count), Reg(home.file, vreg, at, count), first))
     for i in run:
         rename(ranges.insts[i], lambda r: r._replace(num=temp.num, sub=r.sub - low) if r.num == vreg else r)
     if last_write >= 0:
         after = plan.after.setdefault(last_write, [])
         for at, count in _spans(written):
             after.append(
-                _move(
+                move(
                     Reg(home.file, vreg, at, count), temp._replace(sub=at - low, width=count), ranges.insts[last_write]
                 )
             )
 
 
-def _move(dst: Reg, src: Reg, origin: Inst) -> Inst:
+def move(dst: Reg, src: Reg, origin: Inst) -> Inst:
+    """A copy on behalf of an instruction."""
     return Inst("COPY", (), (dst,), (src,), None, origin.line, origin.loc)
 
 
@@ -576,9 +548,9 @@ def _around(ranges: Ranges, state: SpillState, inst: Inst, vreg: int, source: in
     ):  # a guarded result does not kill: without this the temporary would be live from its last use in a loop
         before.append(Inst("UNDEF", (), (temp,), (), None, inst.line, inst.loc))
     for at, count in loads:
-        before.append(_move(temp._replace(sub=at - low, width=count), Reg(home.file, vreg, at, count), inst))
+        before.append(move(temp._replace(sub=at - low, width=count), Reg(home.file, vreg, at, count), inst))
     for at, count in _spans(writes):
-        store = _move(Reg(home.file, vreg, at, count), temp._replace(sub=at - low, width=count), inst)
+        store = move(Reg(home.file, vreg, at, count), temp._replace(sub=at - low, width=count), inst)
         if guarded:
             store.guard = guard
         after.append(store)

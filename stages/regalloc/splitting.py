@@ -20,7 +20,7 @@ from ir_format.flow import Cfg, build_cfg
 from ir_format.model import Block, Function, Inst, Label, Reg
 from ir_format.rename import renumber
 from stages.regalloc.live_ranges import LOOP_WEIGHT, MAX_DEPTH, Ranges, covers
-from stages.regalloc.spill import REMAT_COST, SpillState, cells_of, remat_source, spans, spillable
+from stages.regalloc.spill import REMAT_COST, SpillState, cells_of, move, remat_source, spans, spillable
 
 #: The two copies of a word over a call, against an access to local memory.
 _SAVE_COST: Final = {"R": 0.5}
@@ -140,8 +140,8 @@ def _save(copies: _Copies, state: SpillState, vreg: int, call: int, words: list[
     for low, count in spans(words):
         mine = Reg(home.file, vreg, low, count)
         other = saved._replace(sub=low, width=count)
-        there.append(_copy(other, mine, origin))
-        back.append(_copy(mine, other, origin))
+        there.append(move(other, mine, origin))
+        back.append(move(mine, other, origin))
     copies.before.setdefault(call, []).extend(there)
     at = _way_back(ranges, call)
     assert at is not None
@@ -196,7 +196,7 @@ def _own_register(copies: _Copies, part: _Part, vreg: int, parted: set[int]) -> 
     origin = ranges.insts[min(point >> 1, len(ranges.insts) - 1)]
     place = copies.first.setdefault(part.block, []) if part.behind < 0 else copies.behind.setdefault(part.behind, [])
     for low, count in spans(words):
-        place.append(_copy(own._replace(sub=low, width=count), Reg(home.file, vreg, low, count), origin))
+        place.append(move(own._replace(sub=low, width=count), Reg(home.file, vreg, low, count), origin))
     return own.num
 
 
@@ -239,7 +239,3 @@ def _reachable(cfg: Cfg, start: list[int], without: int) -> set[int]:
                 seen.add(succ)
                 work.append(succ)
     return seen
-
-
-def _copy(dst: Reg, src: Reg, origin: Inst) -> Inst:
-    return Inst("COPY", (), (dst,), (src,), None, origin.line, origin.loc)
