@@ -7,6 +7,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from ir_format import kept
+
 if TYPE_CHECKING:
     from orchestrator.options import CommandLine
 
@@ -20,6 +22,7 @@ def main() -> None:
 
         farm(sys.argv[2:])
     gc.disable()  # a short life: collections while modules load find nothing
+    kept.use()
     server = os.environ.get("ORIAS_SERVER", "")
     if server:
         from orchestrator.client import through_server

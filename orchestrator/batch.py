@@ -269,7 +269,7 @@ def report(files: Sequence[File], more: Sequence[dict[str, object]] | None = Non
 def run_batch(cl: CommandLine, argv: Sequence[str], work: Callable[[list[str]], None]) -> int:
     """Run a batch, whose files are compiled by ``work`` in forks of this process; returns the exit code: 0 if every
     file was compiled."""
-    from orchestrator.resident import warm
+    from orchestrator.one_process import warm
 
     try:
         if not (cl.flag("batch") or cl.flag("output-dir")):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 FAILED = 255  # ptxas's exit code for every failure
 MOST = 1 << 29  # bytes of one input: what a stream's record may hold, and memory for it, end not far beyond
-SMALL = 1 << 16  # bytes of PTX, or of a stream, that a process of a server works on itself
+SMALL = 1 << 16  # bytes of PTX, or of a stream, that this process works on itself
 _SHARED = (
     "only",
     "skip",
@@ -172,8 +172,8 @@ class Run:
         from stages.plumbing.front_end import parse_to_stream
 
         sources = self.sources()
-        if self.resident and sum(len(text) for _, text in sources) <= SMALL:
-            from orchestrator.resident import parse_here
+        if self._here_suffices(sum(len(text) for _, text in sources)):
+            from orchestrator.one_process import parse_here
 
             data = self._here("parse", lambda say: parse_here(sources, self.target, self.options, say))
             if data is not None:
@@ -199,9 +199,15 @@ class Run:
         self._judge(pl, reported=True)
         return bytes(pl.result)
 
+    def _here_suffices(self, size: int) -> bool:
+        """Whether this process runs stages itself: there is little to do, and no one waits for what processes of their
+        own are for, a line of progress and a limit of time."""
+        own = self.cl.flag("exec") or "stage-timeout" in self.cl.values
+        return size <= SMALL and not own and (self.resident or not sys.stderr.isatty())
+
     def _here(self, name: str, work: Callable[[Callable[[str], object]], tuple[int, bytes]]) -> bytes | None:
-        """What stages make in this process (of a server); None where they broke. Raises Abort where `parse` refuses."""
-        from orchestrator.resident import here
+        """What stages make in this process; None where they broke. Raises Abort where `parse` refuses."""
+        from orchestrator.one_process import here
 
         t = time.perf_counter()
         got = here(work, refuses=name == "parse")
@@ -243,10 +249,10 @@ class Run:
 
     def middle(self, data: bytes, stages: list[Stage]) -> bytes:
         """Run stages over a stream; several chains at once when there are several units."""
-        if self.resident and self.reuse is None and len(data) <= SMALL and self._usual() and len(stages) == len(MIDDLE):
-            from orchestrator.resident import middle_here
+        if self.reuse is None and self._here_suffices(len(data)) and self._usual() and len(stages) == len(MIDDLE):
+            from orchestrator.one_process import middle_here
 
-            made = None if self.cl.flag("exec") else self._here(_joined(stages), lambda say: middle_here(data))
+            made = self._here(_joined(stages), lambda say: middle_here(data))
             if made is not None:
                 return made
         t = time.perf_counter()

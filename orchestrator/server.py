@@ -265,7 +265,7 @@ def serve(path: str, work: Callable[[list[str]], None]) -> int:
     signal.signal(signal.SIGINT, lambda *_: sys.exit(0))
     gc.disable()
     given = os.environ.get("ORIAS_SERVER_IDLE", "")
-    from orchestrator.resident import warm
+    from orchestrator.one_process import warm
 
     warm()
     gc.freeze()

@@ -9,6 +9,7 @@ from ir_format.features import covers
 from ir_format.hazards.classes import PACES, PIPES, SCOREBOARDS, STALLS
 from ir_format.hazards.distances import TABLES
 from ir_format.isa import facts
+from ir_format.kept import kept
 from ir_format.record import NamedTuple
 
 KINDS: Final = ("raw", "waw", "war")
@@ -41,6 +42,27 @@ def _lines(text: str) -> list[list[str]]:
 @cache
 def matrices(sm: int) -> dict[tuple[str, str], Matrix]:
     """(kind, register file) -> matrix."""
+    texts, numbers = _numbered(sm)
+    cells = [Cell(*text) for text in texts]
+    return {
+        key: {later: {name: cells[n] for name, n in line.items()} for later, line in matrix.items()}
+        for key, matrix in numbers.items()
+    }
+
+
+@kept
+def _numbered(sm: int) -> tuple[list[tuple[int, str]], dict[tuple[str, str], dict[str, dict[str, int]]]]:
+    """The cells that differ, and the matrices with the number of a cell in place of each."""
+    made = _matrices(sm)
+    cells = {cell: None for matrix in made.values() for line in matrix.values() for cell in line.values()}
+    number = {cell: n for n, cell in enumerate(cells)}
+    return [(cell.cycles, cell.source) for cell in cells], {
+        key: {later: {name: number[cell] for name, cell in line.items()} for later, line in matrix.items()}
+        for key, matrix in made.items()
+    }
+
+
+def _matrices(sm: int) -> dict[tuple[str, str], Matrix]:
     out: dict[tuple[str, str], Matrix] = {}
     universe: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
     lines = _lines(TABLES)
@@ -84,7 +106,7 @@ def _row(words: list[str]) -> tuple[list[str], str, list[str]]:
     return words[:at], words[at], words[at + 1 :]
 
 
-@cache
+@kept
 def classes(sm: int) -> dict[str, list[tuple[frozenset[str], str]]]:
     """Mnemonic -> (modifiers that must be there, class), most modifiers first."""
     out: dict[str, list[tuple[frozenset[str], str]]] = {}
@@ -98,11 +120,16 @@ def classes(sm: int) -> dict[str, list[tuple[frozenset[str], str]]]:
 @cache
 def pipes() -> dict[str, Pipe]:
     """Class -> pipe."""
+    return {name: Pipe(*text) for name, text in _pipes().items()}
+
+
+@kept
+def _pipes() -> dict[str, tuple[str, int, int]]:
     out = {}
     for words in _lines(PIPES):
         at = words.index(":")
         for name in words[:at]:
-            out[name] = Pipe(words[at + 1], int(words[at + 2]), int(words[at + 3]))
+            out[name] = words[at + 1], int(words[at + 2]), int(words[at + 3])
     return out
 
 
@@ -116,24 +143,25 @@ def _per_class(text: str, sm: int) -> dict[str, tuple[str, str]]:
     return out
 
 
-@cache
+@kept
 def scoreboards(sm: int) -> dict[str, tuple[str, str]]:
     """Class -> (``W``, ``R``, ``WR``; source) for the classes that use scoreboards."""
     return _per_class(SCOREBOARDS, sm)
 
 
-@cache
+@kept
 def paces(sm: int) -> dict[str, int]:
     """Class, perhaps with a modifier -> issue interval, where that depends on the SM."""
     return {name: int(text) for name, (text, _) in _per_class(PACES, sm).items()}
 
 
-@cache
+@kept
 def stalls(sm: int) -> dict[str, tuple[str, str]]:
     """Class -> (least stall as text, source)."""
     return _per_class(STALLS, sm)
 
 
+@kept
 def late_results(least: int) -> frozenset[str]:
     """The mnemonics whose results are available only after at least ``least`` cycles, by the estimate of :func:`pipes`,
     in their plainest form on some SM."""

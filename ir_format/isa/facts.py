@@ -12,6 +12,7 @@ import re
 from functools import cache
 from typing import Final
 
+from ir_format.kept import kept
 from ir_format.record import NamedTuple
 
 #: Tag -> its meaning.
@@ -58,7 +59,7 @@ SPACES: Final = frozenset(
     ("global", "shared", "local", "generic", "const", "texture", "surface", "tensor", "cluster", "multicast")
 )
 
-_LINE = re.compile(r"^op (\S+)([^#\n]*(?:\n [^#\n]*)*)", re.M)
+_LINE: Final = r"^op (\S+)([^#\n]*(?:\n [^#\n]*)*)"
 
 
 class Facts(NamedTuple):
@@ -79,7 +80,7 @@ def table() -> dict[str, Facts]:
 
     out: dict[str, Facts] = {}
     for text in TEXTS:
-        for name, rest in _LINE.findall(text):
+        for name, rest in re.findall(_LINE, text, re.M):
             out[name] = _parse(name, rest.split())
     return out
 
@@ -103,24 +104,28 @@ def _parse(name: str, words: list[str]) -> Facts:
     return Facts(name, tags, spaces["read"], spaces["write"], values)
 
 
+@kept
 def having(tag: str) -> frozenset[str]:
     """The mnemonics with a tag."""
     assert tag in TAGS, tag
     return frozenset(name for name, f in table().items() if tag in f.tags)
 
 
+@kept
 def with_value(key: str, *wanted: str) -> frozenset[str]:
     """The mnemonics whose ``effect`` or ``ctl`` is one of those wanted."""
     assert key in KEYS, key
     return frozenset(name for name, f in table().items() if f.values.get(key) in wanted)
 
 
+@kept
 def exchanging() -> frozenset[str]:
     """The mnemonics by which threads of a warp learn something of each other. ELECT waits, and no list of `.nv.info`
     has it (measured)."""
     return with_value("effect", "warp") & having("synchronizing") - having("waits")
 
 
+@kept
 def speculatable() -> frozenset[str]:
     """The mnemonics that may run though their guard is false."""
     return having("pure") | having("speculatable")
@@ -138,6 +143,7 @@ def alternatives(f: Facts) -> list[tuple[tuple[str, ...], str, str]]:
     return out
 
 
+@kept
 def of_class(*classes: str) -> frozenset[str]:
     """The mnemonics whose plain form is in one of these hazard classes on some SM."""
     return frozenset(
@@ -157,52 +163,56 @@ def _accesses() -> tuple[Facts, ...]:
     )
 
 
-@cache
+@kept
 def loads() -> dict[str, str]:
     """Mnemonics that only read one addressed space -> the space."""
     return {f.name: min(f.read) for f in _accesses() if len(f.read) == 1 and not f.write}
 
 
-@cache
+@kept
 def stores() -> dict[str, str]:
     """Mnemonics that only write one addressed space -> the space."""
     return {f.name: min(f.write) for f in _accesses() if len(f.write) == 1 and not f.read}
 
 
-@cache
+@kept
 def atomics() -> dict[str, str]:
     """Mnemonics that read and write one addressed space in one step -> the space."""
     return {f.name: min(f.write) for f in _accesses() if "atomic" in f.tags and f.read == f.write}
 
 
-@cache
+@kept
 def copies() -> dict[str, str]:
     """Mnemonics that copy from one addressed space to another, per thread -> the space that they write."""
     return {f.name: min(f.write) for f in _accesses() if f.read and f.write and f.read != f.write}
 
 
+@kept
 def reading(*spaces: str) -> frozenset[str]:
     """The mnemonics that read one of these spaces."""
     return frozenset(name for name, f in table().items() if f.read.intersection(spaces))
 
 
+@kept
 def writing(*spaces: str) -> frozenset[str]:
     """The mnemonics that write one of these spaces."""
     return frozenset(name for name, f in table().items() if f.write.intersection(spaces))
 
 
+@kept
 def costs(key: str) -> dict[str, int]:
     """Mnemonic -> the number that follows a key, for those that have it."""
     return {name: int(f.values[key]) for name, f in table().items() if key in f.values}
 
 
-@cache
+@kept
 def contractions() -> dict[str, tuple[str, str]]:
     """Product -> (the sum that it can be joined with, the instruction that is both)."""
     split = {name: f.values["fused"].split(":") for name, f in table().items() if "fused" in f.values}
     return {name: (both[0], both[1]) for name, both in split.items()}
 
 
+@kept
 def fetching() -> frozenset[str]:
     """The mnemonics that bring something from memory: loads, copies, atomics with a result."""
     return frozenset(
@@ -210,6 +220,7 @@ def fetching() -> frozenset[str]:
     )
 
 
+@kept
 def known_accesses() -> frozenset[str]:
     """The mnemonics whose accesses to memory are all said here, and that order nothing."""
     return frozenset(

@@ -23,6 +23,7 @@ import re
 from functools import cache, lru_cache
 
 from ir_format.features import covers, has
+from ir_format.kept import kept
 from ir_format.record import NamedTuple
 from ir_format.target import numbers
 
@@ -355,15 +356,22 @@ class Source(NamedTuple):
 
 def enums_for(sm: int) -> dict[str, Enum]:
     """The value tables of one SM."""
-    out = {}
-    for name, items in source().enums.items():
-        out[name] = parse_enum(guarded(items, sm))
-    return out
+    return {name: Enum(names, width) for name, (names, width) in _enum_values(sm).items()}
+
+
+@kept
+def _enum_values(sm: int) -> dict[str, tuple[tuple[str | None, ...], tuple[int, ...]]]:
+    return {name: (*parse_enum(guarded(items, sm)),) for name, items in source().enums.items()}
 
 
 @lru_cache(maxsize=1)
 def source() -> Source:
     """Read the row files: split them into rows, parse nothing but names and opcodes."""
+    return Source(*_source())
+
+
+@kept
+def _source() -> tuple[dict[str, list[str]], dict[int, list[str]], dict[str, str], dict[str, str]]:
     from ir_format.isa import facts
     from ir_format.isa.rows import TEXTS
 
@@ -386,7 +394,7 @@ def source() -> Source:
     without = rows.keys() - facts.table().keys()
     if without:
         raise RowError(f"rows without an op line: {', '.join(sorted(without))}")
-    return Source(rows, by_opcode, enums, macros)
+    return rows, by_opcode, enums, macros
 
 
 def _file_entry(
@@ -409,7 +417,7 @@ def _file_entry(
         by_opcode.setdefault(int(opcode, 16) & 0x1FF, []).append(text)
 
 
-@lru_cache(maxsize=1)
+@kept
 def predicate_results() -> frozenset[str]:
     """The mnemonics that have a row with a predicate among its destinations."""
     out = set()

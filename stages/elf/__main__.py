@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 
+from ir_format import kept
+
 
 def main() -> None:
     """Run the command line: a plain one at once, any other by Typer's application."""
     import gc
 
+    kept.use()
     from stages.plumbing.console import run_tool
 
     gc.disable()  # as in stages.plumbing.stage_main.main

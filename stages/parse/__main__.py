@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Final
 
+from ir_format import kept
+
 _OPTIONS: Final = {
     "--arch": "arch",
     "-O": "level",
@@ -19,6 +21,7 @@ def main() -> None:
     """Run the command line: a plain one at once, any other by Typer's application."""
     import gc
 
+    kept.use()
     from stages.plumbing.console import run_tool
 
     gc.disable()  # as in stages.plumbing.stage_main.main

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import Final, NoReturn
 
+from ir_format import kept
 from stages.plumbing import files
 
 #: How /dev/null replaces a closed standard stream: reading the first and writing the second fail, messages are
@@ -97,6 +98,7 @@ def exit_process(name: str, code: int, failure: int, error: OSError | None = Non
             what = f"'{error.filename}'" if error.filename else "can't write to standard output"
             sys.stderr.write(f"{name}: {what}: {error.strerror or error}\n")
     sys.stderr.flush()
+    kept.save()
     os._exit(code)  # the interpreter's orderly end would take longer than a stage
 
 

@@ -1,14 +1,26 @@
-"""Stages inside the process of a server's job: what they say is held back until they end, so that nothing is lost where
-they break. The caller then runs them again in a process of their own, whose end it reports as ever."""
+"""Stages inside the process of a command, where the input is small: a process for them would cost more than their work.
+What they say is held back until they end, so that nothing is lost where they break. The caller then runs them again in
+a process of their own, whose end it reports."""
 
 from __future__ import annotations
 
 import io
+import signal
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from ir_format.model import AttrValue
 
 Say = Callable[[str], object]
+_LONGEST: Final = 60.0  # seconds; after them something is wrong, which a process of its own survives
+
+
+class _TooLong(Exception):
+    """The stages took longer than a small input takes."""
+
+
+def _too_long(number: int, frame: object) -> None:
+    raise _TooLong
 
 
 def here(work: Callable[[Say], tuple[int, bytes]], refuses: bool) -> tuple[int, str, bytes] | None:
@@ -17,11 +29,16 @@ def here(work: Callable[[Say], tuple[int, bytes]], refuses: bool) -> tuple[int, 
     from contextlib import redirect_stderr
 
     said = io.StringIO()
+    before = signal.signal(signal.SIGALRM, _too_long)
+    signal.setitimer(signal.ITIMER_REAL, _LONGEST)
     try:
         with redirect_stderr(said):
             code, data = work(said.write)
     except Exception:
         return None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
     if code > 1 or (code == 1 and not data and not refuses):
         return None
     return code, said.getvalue(), data
