@@ -1,8 +1,8 @@
 """What every start of orias would make again: the code of its modules, and tables that follow from its own text.
 
-CPython finds, reads and checks a .pyc file for each module, and a compile of one small kernel imports 250. Here they are
-records of one file, which is open while the process lives; a module is unmarshalled when it is imported. :func:`kept`
-does the same for values that are computed from the rows and tables of the program alone.
+CPython finds, reads and checks a .pyc file for each module, and a compile of one small kernel imports 250. Here they
+are records of one file, which is open while the process lives; a module is unmarshalled when it is imported.
+:func:`kept` does the same for values that are computed from the rows and tables of the program alone.
 
 The file lies in `__pycache__` beside the .pyc files and is as good as they are: a record counts only if the sources
 that it was made from still have the sizes and times of then, and if its digest is right. The file counts only if it
@@ -32,24 +32,18 @@ T = TypeVar("T")
 _PREFIX: Final = __name__.removesuffix("ir_format.kept")  # "orias." in an installation
 _HOME: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _FOLDERS: Final = ("ir_format", "stages", "orchestrator")
-_HEAD: Final = b"orias kept 1 " + MAGIC_NUMBER
+_HEAD: Final = b"orias kept 2 " + MAGIC_NUMBER
 _KEY: Final = int.from_bytes(MAGIC_NUMBER, "little")
 _SIZES: Final = 16  # bytes after _HEAD: length and digest of the index
 
 Stamp = tuple[int, int]  # size and time of a source
-#: (offset, size, digest, stamp of what it was made from, 0 table / 1 module / 2 package)
-Entry = tuple[int, int, bytes, Any, int]
+#: (offset, size, digest, stamp of what it was made from, source of a module / '' for a table)
+Entry = tuple[int, int, bytes, Any, str]
 
 
 def _stamp(path: str) -> Stamp:
     s = os.stat(path)
     return s.st_size, s.st_mtime_ns
-
-
-def _source(module: str, kind: int) -> str:
-    """The source of a module that has a record."""
-    path = os.path.join(_HOME, *module.removeprefix(_PREFIX).split("."))
-    return path + ("/__init__.py" if kind == 2 else ".py")
 
 
 def _path() -> str:
@@ -85,10 +79,9 @@ class _Image:
             home, index = marshal.loads(body)
             self.index = index if home == _HOME else {}
 
-    def data(self, name: str, stamp: object, kind: int = 0) -> bytes | None:
+    def data(self, entry: Entry | None, stamp: object) -> bytes | None:
         """A record as it was written; None if there is none, or its sources have changed."""
-        entry = self.index.get(name)
-        if entry is None or entry[3] != stamp or bool(kind) != bool(entry[4]):
+        if entry is None or entry[3] != stamp:
             return None
         try:
             data = os.pread(self.fd, entry[1], self.base + entry[0])
@@ -130,19 +123,22 @@ class _Finder:
     ) -> ModuleSpec | None:
         """The spec of a module; None where the import system has to look for itself."""
         entry = self.image.index.get(fullname)
-        if entry is None or not entry[4]:
+        source = entry[4] if entry is not None else ""
+        if not source:
             return None
-        source = _source(fullname, entry[4])
         try:
-            data = self.image.data(fullname, _stamp(source), 1)
+            data = self.image.data(entry, _stamp(source))
         except OSError:
             return None
         if data is None:
             return None
-        spec = ModuleSpec(fullname, _Loader(fullname, source, data), origin=source, is_package=entry[4] == 2)
+        folder, _, file = source.rpartition("/")
+        spec = ModuleSpec(fullname, _Loader(fullname, source, data), origin=source)
         spec.has_location = True
-        if spec.submodule_search_locations is not None:
-            spec.submodule_search_locations.append(os.path.dirname(source))
+        if not sys.pycache_prefix:  # asked for anyway, and found more slowly by the import system
+            spec.cached = f"{folder}/__pycache__/{file[:-2]}{sys.implementation.cache_tag}.pyc"
+        if file == "__init__.py":
+            spec.submodule_search_locations = [folder]
         return spec
 
 
@@ -185,7 +181,7 @@ def _state(package: str, image: _Image) -> bytes:
         name = f"files {package}"
         entry = image.index.get(name)
         try:
-            data = image.data(name, entry[3]) if entry is not None else None
+            data = image.data(entry, b"")
             files: list[str] = marshal.loads(data) if data is not None else _files_of(package)
             found = _digest(files)
         except OSError:
@@ -209,7 +205,7 @@ def kept(make: Callable[P, T]) -> Callable[P, T]:
             pass
         image = _image
         name = f"{make.__module__}.{make.__qualname__}{args}"
-        data = None if image is None else image.data(name, _state(package, image))
+        data = None if image is None else image.data(image.index.get(name), _state(package, image))
         if data is not None:
             value: T = marshal.loads(data)
         else:
@@ -222,9 +218,9 @@ def kept(make: Callable[P, T]) -> Callable[P, T]:
     return got
 
 
-def _new_modules(index: dict[str, Entry]) -> dict[str, tuple[bytes, Stamp, int]]:
-    """The modules of this process that an image does not have: code, stamp, kind."""
-    out: dict[str, tuple[bytes, Stamp, int]] = {}
+def _new_modules(index: dict[str, Entry]) -> dict[str, tuple[bytes, Any, str]]:
+    """The modules of this process that an image does not have: code, stamp, source."""
+    out: dict[str, tuple[bytes, Any, str]] = {}
     tops = tuple([f"{_PREFIX}{folder}" for folder in _FOLDERS])
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] not in tops and not name.startswith(tuple([f"{t}." for t in tops])):
@@ -238,7 +234,7 @@ def _new_modules(index: dict[str, Entry]) -> dict[str, tuple[bytes, Stamp, int]]
                 continue
             code = loader.get_code(name)
             if code is not None and _stamp(loader.path) == stamp and module.__name__ == name:
-                out[name] = marshal.dumps(code), stamp, 2 if hasattr(module, "__path__") else 1
+                out[name] = marshal.dumps(code), stamp, loader.path
         except (OSError, SyntaxError):
             continue
     return out
@@ -255,13 +251,13 @@ def save() -> None:
         return
     known = _Image()  # another process may have added to it meanwhile
     try:
-        new: dict[str, tuple[bytes, Any, int]] = {**_new_modules(known.index)}
+        new = _new_modules(known.index)
         if _made:
             states = _states({package for package, _ in _made.values()})
             for name, (package, value) in _made.items():
                 if name not in known.index or known.index[name][3] != states[package]:
-                    new[name] = value, states[package], 0
-                    new[f"files {package}"] = marshal.dumps(_files_of(package)), b"", 0
+                    new[name] = value, states[package], ""
+                    new[f"files {package}"] = marshal.dumps(_files_of(package)), b"", ""
         if new:
             _write(known, new)
     except (OSError, ValueError, NotImplementedError):
@@ -270,17 +266,17 @@ def save() -> None:
         known.close()
 
 
-def _write(known: _Image, new: dict[str, tuple[bytes, Any, int]]) -> None:
+def _write(known: _Image, new: dict[str, tuple[bytes, Any, str]]) -> None:
     """Write new records, with those of ``known`` that still hold, as one file that replaces it."""
     states = {*_states({name[6:] for name in known.index if name.startswith("files ")}).values(), b""}
     for name, entry in known.index.items():
-        data = known.data(name, entry[3], entry[4]) if name not in new and _holds(name, entry, states) else None
+        data = known.data(entry, entry[3]) if name not in new and _holds(entry, states) else None
         if data is not None:
             new[name] = data, entry[3], entry[4]
     index: dict[str, Entry] = {}
     at = 0
-    for name, (data, stamp, kind) in new.items():
-        index[name] = at, len(data), source_hash(_KEY, data), stamp, kind
+    for name, (data, stamp, source) in new.items():
+        index[name] = at, len(data), source_hash(_KEY, data), stamp, source
         at += len(data)
     body = marshal.dumps((_HOME, index))
     head = _HEAD + len(body).to_bytes(8, "little") + source_hash(_KEY, body)
@@ -296,11 +292,11 @@ def _write(known: _Image, new: dict[str, tuple[bytes, Any, int]]) -> None:
         raise
 
 
-def _holds(name: str, entry: Entry, states: set[bytes]) -> bool:
+def _holds(entry: Entry, states: set[bytes]) -> bool:
     """Whether the sources of a record are still what they were."""
     if not entry[4]:
         return entry[3] in states
     try:
-        return bool(_stamp(_source(name, entry[4])) == entry[3])
+        return bool(_stamp(entry[4]) == entry[3])
     except OSError:
         return False

@@ -10,12 +10,12 @@ replaces it.
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.features import has
+from ir_format.late_pattern import late_pattern
 from ir_format.record import Record, replace
 
 ABSENT: Final = -1
@@ -26,7 +26,7 @@ DRIVER_PREFIXES: Final = ("__cuda_syscall_", "cnp")
 
 #: The target where a tool is given none, and the PTX names none.
 DEFAULT_TARGET: Final = "sm_90"
-_NAMED: Final = re.compile(rb"^[ \t]*\.target[ \t]+(sm_\w+)", re.MULTILINE)
+_NAMED: Final = late_pattern(rb"(?m)^[ \t]*\.target[ \t]+(sm_\w+)")
 
 
 def named_target(ptx: bytes) -> str:

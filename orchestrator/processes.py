@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import os
-import selectors
 import signal
 import sys
 import time
@@ -246,6 +245,8 @@ def pump(
 
     On any way out every process is dead and reaped, every pipe closed.
     """
+    import selectors  # small inputs need none
+
     sel = selectors.DefaultSelector()
     try:
         for pl in pipelines:

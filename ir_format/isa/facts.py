@@ -8,11 +8,11 @@ derives its sets of mnemonics from these lines, so that an instruction is descri
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import Final
 
 from ir_format.kept import kept
+from ir_format.late_pattern import late_pattern
 from ir_format.record import NamedTuple
 
 #: Tag -> its meaning.
@@ -59,7 +59,7 @@ SPACES: Final = frozenset(
     ("global", "shared", "local", "generic", "const", "texture", "surface", "tensor", "cluster", "multicast")
 )
 
-_LINE: Final = r"^op (\S+)([^#\n]*(?:\n [^#\n]*)*)"
+_LINE: Final = late_pattern(r"(?m)^op (\S+)([^#\n]*(?:\n [^#\n]*)*)")
 
 
 class Facts(NamedTuple):
@@ -80,7 +80,7 @@ def table() -> dict[str, Facts]:
 
     out: dict[str, Facts] = {}
     for text in TEXTS:
-        for name, rest in re.findall(_LINE, text, re.M):
+        for name, rest in _LINE.findall(text):
             out[name] = _parse(name, rest.split())
     return out
 
@@ -149,6 +149,18 @@ def of_class(*classes: str) -> frozenset[str]:
     return frozenset(
         op for op, f in table().items() if any(not mods and name in classes for mods, name, _ in alternatives(f))
     )
+
+
+@kept
+def with_class(*classes: str) -> frozenset[str]:
+    """The mnemonics of which some form is in one of these hazard classes on some SM."""
+    return frozenset(op for op, f in table().items() if any(name in classes for _, name, _ in alternatives(f)))
+
+
+@kept
+def mnemonics() -> frozenset[str]:
+    """All mnemonics."""
+    return frozenset(table())
 
 
 #: Spaces that loads and stores of a thread address directly.

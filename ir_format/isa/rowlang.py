@@ -19,11 +19,11 @@ and continues on indented lines.  ``docs/isa.md`` describes it; in short:
 
 from __future__ import annotations
 
-import re
 from functools import cache, lru_cache
 
 from ir_format.features import covers, has
 from ir_format.kept import kept
+from ir_format.late_pattern import late_pattern
 from ir_format.record import NamedTuple
 from ir_format.target import numbers
 
@@ -162,18 +162,19 @@ NAMED: dict[str, tuple[str, str, int, str]] = {
 }
 _ABS_BIT = {"a": 73, "b": 62, "c": 74, "ua": 73, "ub": 62, "uc": 74}
 
-_SLOT = re.compile(
+_SLOT = late_pattern(
     r"(?P<name>[A-Za-z]+?)(?P<width>\d+)?(?::(?P<kind>[A-Za-z]+)(?:\((?P<args>[^)]*)\))?)?(?:@(?P<bits>[\d+-]*\d))?"
     r"(?:/(?P<group>\w+))?(?P<flags>(?:-(?:@\d+)?|\|(?:@\d+)?|~(?:\w+)?)*)"
     r"(?:<(?P<enum>=?\w+)>(?:@(?P<ebits>[\d+-]*\d))?)?(?P<opt>\?\w*)?(?:=(?P<default>\S+))?$"
 )
-_FLAG = re.compile(r"([-|~])(?:@(\d+)|(\w+))?")
-_MOD = re.compile(
+_FLAG = late_pattern(r"([-|~])(?:@(\d+)|(\w+))?")
+_MOD = late_pattern(
     r"\.(?:\{(?P<list>[^}]*)\}|(?P<name>[\w.:]+?))(?::(?P<group>[a-z]\w*))?"
     r"(?:@(?P<bits>[\d+-]*\d)(?:=(?P<val>\d+))?)?(?:\?\((?P<cond>[^)]*)\))?$"
 )
-_FIX = re.compile(r"(?P<bits>\d[\d+-]*)=(?P<val>\d+|0x[0-9a-f]+)$")
-_TOKEN = re.compile(r"(?:[^\s{(]|\{[^}]*\}|\([^)]*\))+")
+_FIX = late_pattern(r"(?P<bits>\d[\d+-]*)=(?P<val>\d+|0x[0-9a-f]+)$")
+_MACRO = late_pattern(r"\$(\w+)")
+_TOKEN = late_pattern(r"(?:[^\s{(]|\{[^}]*\}|\([^)]*\))+")
 
 
 def parse_slot(text: str, layout: str) -> SlotSpec:
@@ -289,7 +290,7 @@ def parse_row(text: str, sm: int, enums: dict[str, Enum], macros: dict[str, str]
     for _ in range(4):
         if "$" not in text:
             break
-        text = re.sub(r"\$(\w+)", lambda m: macros[m[1]], text)
+        text = _MACRO.sub(lambda m: macros[m[1]], text)
     tokens: list[str] = []
     for token in _TOKEN.findall(text):
         if token.startswith("<") and token[1].isdigit():
@@ -340,9 +341,6 @@ def _form_on(form: str, sm: int) -> bool:
     if ("k" in form or "x" in form) and not has(sm, "alu-const-operands"):
         return False
     return (form != "d" or has(sm, "descriptor-addresses")) and (form != "p" or has(sm, "descriptor-addresses-p"))
-
-
-_HEAD = re.compile(r"^(?P<name>[A-Z][\w.]*)\s+\S", re.M)
 
 
 class Source(NamedTuple):

@@ -9,13 +9,13 @@ times and sizes are written as 0: a stage reads no files and no clock.
 
 from __future__ import annotations
 
-import re
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ir_format.diag import CompileError
+from ir_format.late_pattern import late_pattern
 from ir_format.model import Module
 from ir_format.record import Record, fresh
 from stages.elf.frame import uleb
@@ -211,8 +211,8 @@ def _sass(kernels: Sequence[Kernel], text_name: str) -> Lines:
 
 
 # Lines of the PTX that ptxas blanks in its copy: comments, positions, files, and the bytes of debug sections.
-_BLANK: Final = re.compile(r"//|\.loc\b|\.file\b")
-_DATA: Final = re.compile(r"\.b(?:8|16|32|64)\b")
+_BLANK: Final = late_pattern(r"//|\.loc\b|\.file\b")
+_DATA: Final = late_pattern(r"\.b(?:8|16|32|64)\b")
 
 
 def ptx_copy(text: str) -> bytes:

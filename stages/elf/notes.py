@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from typing import Final
 
@@ -24,8 +23,9 @@ def _note(kind: int, body: bytes) -> bytes:
 
 def cuinfo(header: Header) -> bytes:
     """Note version 2, the SM of the PTX ``.target``, toolkit 13.0 (the generation of the layout)."""
-    found = re.fullmatch(r"(?:sm|compute)_(\d{2,3})[af]?", header.ptx_target)
-    sm = int(found[1]) if found else 0
+    kind, _, number = header.ptx_target.partition("_")
+    number = number[:-1] if number.endswith(("a", "f")) else number
+    sm = int(number) if kind in ("sm", "compute") and number.isdecimal() and 2 <= len(number) <= 3 else 0
     return _note(CUINFO, struct.pack("<4H", 2, sm, TOOLKIT, 0))
 
 

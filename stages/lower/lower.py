@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from ir_format import ptx
 from ir_format.diag import CompileError
 from ir_format.isa import facts
+from ir_format.late_pattern import late_pattern
 from ir_format.model import Header, Inst, Module, Param, Unit, Var
 from ir_format.ptx import PtxFunction, PtxInst, PtxLabel, PtxModule, PtxParam, PtxPragma, PtxReloc, PtxUnit, PtxVar
 from ir_format.record import replace
@@ -229,7 +229,7 @@ def lower_function(ctx: UnitContext, pf: PtxFunction) -> Builder:
     return b
 
 
-_USED_BYTES = re.compile(r"used_bytes_mask\s+(0[xX][0-9a-fA-F]+|[1-9]\d*)\s*$")
+_USED_BYTES = late_pattern(r"used_bytes_mask\s+(0[xX][0-9a-fA-F]+|[1-9]\d*)\s*$")
 
 
 def _tell_used_bytes(made: list[Inst], mask: int) -> None:

@@ -4,30 +4,36 @@ analyses that it needs."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Final
 
 from ir_format.model import Function, Unit
 from ir_format.record import Record
 from stages.optimize.analyses import NOTHING, Analyses
 from stages.plumbing.runner import Context, Pass
 
+_OPTIMIZE: Final = __name__.removesuffix(".manager")
+
 
 class FunctionPass(Record, frozen=True):
     """A pass over one function. ``run`` returns False if it changed nothing. ``ssa``: whether it works on SSA form
     (:mod:`stages.optimize.ssa`) or on registers; None for a pass that looks at either and leaves SSA form itself where
-    it finds something to do. ``keeps``: analyses that are right after it although it changed something."""
+    it finds something to do. ``keeps``: analyses that are right after it although it changed something. ``where``: a
+    quick look whether there may be something to do; the pass is called only then."""
 
     name: str
     run: Callable[[Function, Analyses], object]
     ssa: bool | None = False
     keeps: frozenset[str] = NOTHING
     min_opt: int = 1
+    where: Callable[[Function, Analyses], bool] | None = None
 
     def over(self, unit: Unit, ctx: Context) -> None:
         """Run it over all functions of a unit."""
         for f in unit.functions:
             a = analyses(f, unit, ctx)
             a.bring_into(self.ssa)
-            if self.run(f, a) is not False:
+            if (self.where is None or self.where(f, a)) and self.run(f, a) is not False:
                 a.keep(self.keeps)
 
 
@@ -39,15 +45,36 @@ class UnitPass(Record, frozen=True):
     ssa: bool | None = False
     keeps: frozenset[str] = NOTHING
     min_opt: int = 1
+    where: Callable[[Unit], bool] | None = None
 
     def over(self, unit: Unit, ctx: Context) -> None:
         """Run it."""
         known = [analyses(f, unit, ctx) for f in unit.functions]
         for a in known:
             a.bring_into(self.ssa)
-        if self.run(unit, ctx) is not False:
+        if (self.where is None or self.where(unit)) and self.run(unit, ctx) is not False:
             for a in known:
                 a.keep(self.keeps)
+
+
+def late(module: str, name: str) -> Callable[..., object]:
+    """A function of a module of `stages.optimize` that is imported when it is first called."""
+
+    def call(*given: Any) -> object:
+        found: Callable[..., object] = getattr(import_module(f"{_OPTIMIZE}.{module}"), name)
+        return found(*given)
+
+    return call
+
+
+def with_op(name: str) -> Callable[[Function, Analyses], bool]:
+    """The condition that a function has an instruction of this mnemonic."""
+    return lambda f, a: any(i.op == name for b in f.blocks for i in b.insts)
+
+
+def with_attribute(name: str) -> Callable[[Function, Analyses], bool]:
+    """The condition that an instruction of a function has this attribute."""
+    return lambda f, a: any(i.attrs and name in i.attrs for b in f.blocks for i in b.insts)
 
 
 def row(p: FunctionPass | UnitPass) -> Pass:

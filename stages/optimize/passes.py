@@ -1,29 +1,20 @@
-"""The passes of the optimize stage, in order, with the reasons for the order, which is checked at load."""
+"""The passes of the optimize stage, in order, with the reasons for the order, which is checked at load. A pass that
+has nothing to do in most small kernels has a condition for that, and is imported where it holds."""
 
 from __future__ import annotations
 
-from stages.optimize.analyses import FLOW
+from ir_format.isa import facts
+from ir_format.model import Function, Unit
+from stages.optimize.analyses import FLOW, Analyses
 from stages.optimize.control.if_conversion import convert_ifs
 from stages.optimize.control.simplify_cfg import drop_warpsync, merge_blocks, simplify_cfg
 from stages.optimize.late.list_schedule import schedule_blocks
-from stages.optimize.late.rematerialize import rematerialize
-from stages.optimize.late.return_register import lower_return_register
 from stages.optimize.late.sink import sink_values
-from stages.optimize.late.uniform_datapath import use_uniform_datapath
 from stages.optimize.late.uniform_promotion import promote_to_uniform
 from stages.optimize.late.used_bytes import mark_used_bytes
-from stages.optimize.loops.licm import hoist_invariants
-from stages.optimize.loops.rotate import rotate_loops
-from stages.optimize.loops.share_pointers import share_pointers
-from stages.optimize.loops.unroll import unroll_loops
-from stages.optimize.manager import FunctionPass, Order, UnitPass, check_order, row
-from stages.optimize.memory.atomics import gather_atomics
-from stages.optimize.memory.guarded_vectors import place_guarded_vectors
-from stages.optimize.memory.local_arrays import promote_local_arrays
+from stages.optimize.loops.natural import has_loops
+from stages.optimize.manager import FunctionPass, Order, UnitPass, check_order, late, row, with_attribute, with_op
 from stages.optimize.memory.redundancy import remove_dead_stores, remove_redundant_loads
-from stages.optimize.memory.vectorize_loads import vectorize_loads
-from stages.optimize.scalar.constant_pool import pool_doubles
-from stages.optimize.scalar.contraction import contract
 from stages.optimize.scalar.copy_propagation import propagate_copies
 from stages.optimize.scalar.dce import sweep
 from stages.optimize.scalar.rules import combine
@@ -31,35 +22,70 @@ from stages.optimize.scalar.sccp import propagate_constants
 from stages.plumbing.runner import Pass
 
 _VALUES = FLOW | {"values"}
+_DOUBLE = facts.of_class("fp64")
+
+
+def _has_frame(f: Function, a: Analyses) -> bool:
+    return f.frame > 0
+
+
+def _has_loops(f: Function, a: Analyses) -> bool:
+    return has_loops(f)
+
+
+def _is_tight(f: Function, a: Analyses) -> bool:
+    return sum(v.width for v in f.vregs if v.file == "R") > a.room
+
+
+def _has_doubles(unit: Unit) -> bool:
+    return any(i.op in _DOUBLE for f in unit.functions for b in f.blocks for i in b.insts)
+
+
+def _has_callees(unit: Unit) -> bool:
+    return len(unit.functions) > 1
+
+
 _TABLE: tuple[FunctionPass | UnitPass, ...] = (
     FunctionPass("merge-blocks", merge_blocks),
-    FunctionPass("guarded-vectors", place_guarded_vectors, keeps=FLOW),
+    FunctionPass(
+        "guarded-vectors", late("memory.guarded_vectors", "place_guarded_vectors"), keeps=FLOW, where=with_op("UNDEF")
+    ),
     FunctionPass("copy-propagation", propagate_copies, keeps=FLOW | {"writes"}),
     FunctionPass("dce-first", sweep, keeps=FLOW | {"writes", "swept"}),
-    FunctionPass("contraction", contract, ssa=True, keeps=_VALUES),
+    FunctionPass(
+        "contraction", late("scalar.contraction", "contract"), ssa=True, keeps=_VALUES, where=with_attribute("contract")
+    ),
     FunctionPass("combine", combine, ssa=True, keeps=_VALUES),
     FunctionPass("load-elimination", remove_redundant_loads, ssa=True, keeps=_VALUES),
     FunctionPass("dead-stores", remove_dead_stores, ssa=True, keeps=_VALUES),
     FunctionPass("dce", sweep, ssa=True, keeps=_VALUES | {"swept"}),
-    FunctionPass("local-arrays", promote_local_arrays, ssa=True, keeps=FLOW),
+    FunctionPass(
+        "local-arrays", late("memory.local_arrays", "promote_local_arrays"), ssa=True, keeps=FLOW, where=_has_frame
+    ),
     FunctionPass("sccp", propagate_constants, ssa=True, keeps=_VALUES),
     FunctionPass("simplify-cfg", simplify_cfg, ssa=None),
     FunctionPass("if-conversion", convert_ifs, ssa=None),
     FunctionPass("warpsync", drop_warpsync, ssa=None, keeps=FLOW),
-    FunctionPass("atomics", gather_atomics, ssa=None, keeps=FLOW),
-    FunctionPass("rotate", rotate_loops, ssa=None, min_opt=2),
+    FunctionPass(
+        "atomics", late("memory.atomics", "gather_atomics"), ssa=None, keeps=FLOW, where=with_attribute("relaxed")
+    ),
+    FunctionPass("rotate", late("loops.rotate", "rotate_loops"), ssa=None, min_opt=2, where=_has_loops),
     FunctionPass("combine-again", combine, ssa=True, keeps=FLOW, min_opt=2),
-    UnitPass("constant-pool", pool_doubles, ssa=True, keeps=FLOW),
+    UnitPass("constant-pool", late("scalar.constant_pool", "pool_doubles"), ssa=True, keeps=FLOW, where=_has_doubles),
     FunctionPass("dce-again", sweep, ssa=True, keeps=_VALUES | {"swept"}),
-    FunctionPass("licm", hoist_invariants, min_opt=2),
-    FunctionPass("unroll", unroll_loops, min_opt=2),
-    FunctionPass("load-vectorize", vectorize_loads, keeps=FLOW),
-    FunctionPass("uniform-datapath", use_uniform_datapath, keeps=FLOW),
+    FunctionPass("licm", late("loops.licm", "hoist_invariants"), min_opt=2, where=_has_loops),
+    FunctionPass("unroll", late("loops.unroll", "unroll_loops"), min_opt=2, where=_has_loops),
+    FunctionPass("load-vectorize", late("memory.vectorize_loads", "vectorize_loads"), keeps=FLOW, where=with_op("LDS")),
+    FunctionPass(
+        "uniform-datapath", late("late.uniform_datapath", "use_uniform_datapath"), keeps=FLOW, where=with_op("R2UR")
+    ),
     UnitPass("uniform-promotion", promote_to_uniform, keeps=FLOW),
-    FunctionPass("pointer-sharing", share_pointers, keeps=FLOW, min_opt=2),
+    FunctionPass(
+        "pointer-sharing", late("loops.share_pointers", "share_pointers"), keeps=FLOW, min_opt=2, where=_has_loops
+    ),
     FunctionPass("sink", sink_values, keeps=FLOW),
-    FunctionPass("rematerialize", rematerialize, keeps=FLOW),
-    UnitPass("return-register", lower_return_register, keeps=FLOW),
+    FunctionPass("rematerialize", late("late.rematerialize", "rematerialize"), keeps=FLOW, where=_is_tight),
+    UnitPass("return-register", late("late.return_register", "lower_return_register"), keeps=FLOW, where=_has_callees),
     FunctionPass("list-schedule", schedule_blocks, keeps=FLOW),
     FunctionPass("used-bytes", mark_used_bytes, keeps=FLOW),
 )

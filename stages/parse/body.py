@@ -7,8 +7,7 @@ not fit goes through the scanner and the grammar, which also gives the diagnosti
 
 from __future__ import annotations
 
-import re
-
+from ir_format.late_pattern import late_pattern
 from ir_format.ptx import (
     Addr,
     Bracket,
@@ -39,21 +38,21 @@ from stages.parse.symbols import FuncSym, FunctionState, ProtoSym, RegSym, Scope
 from stages.parse.types import SCALARS, SPACES
 from stages.parse.vectors import is_element
 
-STATEMENT = re.compile(
+STATEMENT = late_pattern(
     r"[ \t\r\n]*(?:@(!?)[ \t]*([%A-Za-z0-9_$]+)[ \t\r\n]+)?([a-z][a-z0-9_]*(?:\.[A-Za-z0-9_:]+)*)(?:[ "
     r"\t]+([^;:()@\"'=#!|]*))?;"
 )
-_CHUNK = re.compile(r"(?:\{[^{}]*\}|\[[^\[\]]*\]|[^,{}\[\]])+")
-_ADDRESS = re.compile(r"\[([%A-Za-z0-9_$]+)(?:\+(-?[1-9][0-9]{0,9}|0))?\]")
+_CHUNK = late_pattern(r"(?:\{[^{}]*\}|\[[^\[\]]*\]|[^,{}\[\]])+")
+_ADDRESS = late_pattern(r"\[([%A-Za-z0-9_$]+)(?:\+(-?[1-9][0-9]{0,9}|0))?\]")
 # A label alone on its line (no table follows), or a plain `.loc`.
-_MARK = re.compile(
+_MARK = late_pattern(
     r"[ \t\r\n]*(?:(?P<label>[A-Za-z_$][A-Za-z0-9_$]*):(?=[ \t\r]*\n[ \t\r\n]*[@A-Za-z_$}])"
     r"|\.loc[ \t]+(?P<file>[1-9][0-9]{0,8})[ \t]+(?P<line>[1-9][0-9]{0,8}|0)[ "
     r"\t]+(?P<col>[1-9][0-9]{0,8}|0)(?=[ \t\r]*\n[ \t\r\n]*[@A-Za-z_$}]))"
 )
-_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
-_SMALL = re.compile(r"-?[1-9][0-9]{0,8}|0")
-_F32 = re.compile(r"0[fF][0-9A-Fa-f]{8}")
+_NAME = late_pattern(r"[A-Za-z_$][A-Za-z0-9_$]*")
+_SMALL = late_pattern(r"-?[1-9][0-9]{0,8}|0")
+_F32 = late_pattern(r"0[fF][0-9A-Fa-f]{8}")
 MAX_SCOPES = 1000
 _VARIABLE = frozenset(SPACES)
 

@@ -5,10 +5,10 @@ Each takes the instruction's name, modifiers and operands, and gives messages.  
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Final
 
+from ir_format.late_pattern import late_pattern
 from ir_format.ptx import Bracket, Imm, ImmF32, ImmF64, Neg, Operand, Part, Vec
 
 Check = Callable[[str, tuple[str, ...], tuple[Operand, ...]], list[str]]
@@ -244,9 +244,9 @@ def power_of_two(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]
 
 # Selectors of the result (a mask) and of the first two sources, by the number of lanes.
 _SELECTORS: Final = {
-    "2": (re.compile(r"h0|h1|h10"), re.compile(r"h[0-3]{2}")),
-    "4": (re.compile(r"b(?=.)3?2?1?0?"), re.compile(r"b[0-7]{4}")),
-    "": (re.compile(r"b[0-3]|h[01]"), re.compile(r"b[0-3]|h[01]")),
+    "2": (late_pattern(r"h0|h1|h10"), late_pattern(r"h[0-3]{2}")),
+    "4": (late_pattern(r"b(?=.)3?2?1?0?"), late_pattern(r"b[0-7]{4}")),
+    "": (late_pattern(r"b[0-3]|h[01]"), late_pattern(r"b[0-3]|h[01]")),
 }
 
 

@@ -6,11 +6,10 @@ gives an integer).  Float literals given as bits (`0f...`, `0d...`) are not oper
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Callable
-from decimal import Decimal
 
+from ir_format.late_pattern import late_pattern
 from ir_format.ptx import Imm, ImmF32, ImmF64
 from ir_format.record import NamedTuple
 from stages.parse.scan import Scanner
@@ -153,7 +152,9 @@ def _float_literal(s: Scanner) -> float:
     s.next()
     value = float(tok)
     if abs(value) < _LEAST_NORMAL or value == float("inf"):
-        mantissa = re.split("[eE]", tok)[0]
+        mantissa = tok.lower().partition("e")[0]
+        from decimal import Decimal
+
         if mantissa.strip("0.") and (value in (0.0, float("inf")) or Decimal(tok) != Decimal(value)):
             s.notes.error("Constant overflow", line)
     return value
@@ -162,7 +163,7 @@ def _float_literal(s: Scanner) -> float:
 # Numbers of a list, each with its comma. Bounded, so that no element is looked at again and again. Nothing follows the
 # group, so nothing is tried again either; a possessive repeat would say so, but Python 3.11.2 loses characters in it
 # (measured: "19" was read as "9").
-_RUN = re.compile(r"(?:(?:[1-9][0-9]{0,8}|0)[ \t\r\n]*,[ \t\r\n]*){8,4096}")
+_RUN = late_pattern(r"(?:(?:[1-9][0-9]{0,8}|0)[ \t\r\n]*,[ \t\r\n]*){8,4096}")
 
 
 def run(s: Scanner, most: int) -> list[int]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from ir_format.late_pattern import late_pattern
 from ir_format.ptx import (
     Addr,
     Bracket,
@@ -43,7 +42,7 @@ from stages.parse.table import Gate
 from stages.parse.types import size
 
 _SINK = Sink()
-_SELECTOR = re.compile(r"b[0-7]{1,4}|h[0-3]{1,2}")
+_SELECTOR = late_pattern(r"b[0-7]{1,4}|h[0-3]{1,2}")
 
 
 def operand(s: Scanner, fs: FunctionState) -> Typed:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
+
+from ir_format.late_pattern import late_pattern
 
 ROUNDINGS: Final = frozenset(["rn", "rz", "rm", "rp", "rna", "rs", "rni", "rzi", "rmi", "rpi"])
 COMPARISONS: Final = frozenset(
@@ -117,7 +118,7 @@ QUERIES: Final = frozenset(
 )  # fmt: skip
 COMPONENTS: Final = frozenset(("a", "b", "g", "r"))
 PERMUTES: Final = frozenset(("b4e", "ecl", "ecr", "f4e", "rc8", "rc16"))
-_SHAPE: Final = re.compile(r"m\d+n\d+(k\d+)?|\d+x\d+b(x2)?")
+_SHAPE: Final = late_pattern(r"m\d+n\d+(k\d+)?|\d+x\d+b(x2)?")
 
 #: What takes `.sat` with some integers.
 _SATURATED: Final = frozenset(("add", "sub", "addc", "subc", "mad.hi", "madc.hi", "mad24.hi"))

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, NoReturn
 
 from ir_format.diag import Diagnostic
+from ir_format.late_pattern import late_pattern
 
 if TYPE_CHECKING:
     from stages.parse.targets import Target
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 # Token kinds are small strings: identifiers "id", dotted words "dot" (directives, modifiers, selectors), integers
 # "int", decimal floats "flt", bit-pattern floats "f32" and "f64", quoted strings "str", the end "eof"; punctuation is
 # its own kind.
-TOKEN = re.compile(
+TOKEN = late_pattern(
     r"""[ \t\r\n\f\v]*(?:
       (?P<id>[A-Za-z_][A-Za-z0-9_$]*|[$%][A-Za-z0-9_$]+)
     | (?P<f32>0[fF][0-9A-Fa-f]{8})
@@ -32,11 +33,11 @@ TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-_BLANK = re.compile(r"[ \t\r\n\f\v]*")
-_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*')
-_NOT_NEWLINE = re.compile(r"[^\n]+")
-_MARKER = re.compile(r'^[ \t]*#[ \t]*(?:line[ \t]+)?([0-9]+)[ \t]+"([^"\n]*)"[^\n]*$', re.MULTILINE)
-_NON_ASCII = re.compile(r"[^\x01-\x7f]")
+_BLANK = late_pattern(r"[ \t\r\n\f\v]*")
+_COMMENT = late_pattern(r'"[^"\n]*"|//[^\n]*|/\*')
+_NOT_NEWLINE = late_pattern(r"[^\n]+")
+_MARKER = late_pattern(r'^[ \t]*#[ \t]*(?:line[ \t]+)?([0-9]+)[ \t]+"([^"\n]*)"[^\n]*$', re.MULTILINE)
+_NON_ASCII = late_pattern(r"[^\x01-\x7f]")
 
 
 class Abort(Exception):

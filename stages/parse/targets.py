@@ -5,10 +5,10 @@ All tables measured on ptxas 13.0 and 13.5 (the matrices of version x target and
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from ir_format import features
+from ir_format.late_pattern import late_pattern
 from ir_format.record import NamedTuple
 from ir_format.release import DEFAULT, PTX_VERSIONS, RELEASES, Release
 from ir_format.target import targets
@@ -29,7 +29,7 @@ _SUFFIXED: Final[dict[str, int]] = {"101a": 86, "101f": 88} | {
 }
 _FAMILY: Final[dict[int, int]] = {t.sm: t.family for t in targets().values() if t.suffix == "f"}
 _ALIAS: Final = {101: 110}
-_NAME: Final = re.compile(r"(?:sm|compute|lto)_([0-9]+)([af]?)")
+_NAME: Final = late_pattern(r"(?:sm|compute|lto)_([0-9]+)([af]?)")
 OPTIONS: Final = frozenset(("texmode_unified", "texmode_independent", "debug", "map_f64_to_f32"))
 
 

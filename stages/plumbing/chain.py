@@ -18,9 +18,7 @@ from stages.plumbing.runner import Context, Pass, Stage, check_unit, failed, rea
 
 def _lower_begin() -> Callable[[Any, Context], Unit]:
     from stages.lower.lower import lower_unit
-    from stages.lower.rules.table import usual
 
-    usual()  # imports most rule modules now, while the process still waits for its stream
     return lambda source, ctx: lower_unit(source, ctx.module, ctx.header, ctx.kept)
 
 

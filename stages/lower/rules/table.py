@@ -1,45 +1,64 @@
-"""The rule table: the merged ``RULES`` of all rule modules, and the lookup of the rule for a PTX instruction. Modules
-for families that few kernels use are imported on demand, so that a small kernel compiles faster."""
+"""The rule table: the merged ``RULES`` of all rule modules, and the lookup of the rule for a PTX instruction. A module
+is imported with the first instruction that may need it, so that a small kernel compiles faster."""
 
 from __future__ import annotations
 
-import os
-from functools import lru_cache
 from importlib import import_module
 from typing import Final
 
 from ir_format.ptx import PtxInst
 from stages.lower.builder import Rule
 
-#: Modules that are imported on demand, and their mnemonics. All others are always imported.
-SELDOM: Final = {
+#: The rule modules, relative to `stages.lower`, and their mnemonics.
+MODULES: Final = {
     "math.convert": "cvt",
+    "math.f32": "abs add copysign cos div ex2 fma lg2 mad max min mul neg rcp rsqrt selp set setp sin sqrt sub tanh "
+    "testp",
+    "math.f64": "abs add copysign div fma mad max min mul neg rcp rsqrt set setp sqrt sub testp",
+    "math.half": "abs add ex2 fma max min mul neg set setp sub tanh",
+    "math.intdiv": "div rem",
     "rules.async_copy": "createpolicy getctarank mapa mbarrier",
     "rules.atomic": "atom red",
+    "rules.bits": "and bfe bfi bfind bmsk brev clz cnot dp2a dp4a fns lop3 not or popc prmt selp set setp shf shl shr "
+    "slct szext xor",
     "rules.bulk": "setmaxnreg",
     "rules.cluster": "clusterlaunchcontrol",
+    "rules.control": "bra brkpt brx call exit ret trap",
+    "rules.integer": "abs add addc clmad mad mad24 madc max min mul mul24 neg sad sub subc",
     "rules.matrix": "ldmatrix movmatrix stmatrix",
+    "rules.memory": "applypriority cvt cvta discard isspacep istypep ld ldu mov prefetch prefetchu st",
     "rules.mma": "mma",
     "rules.multimem": "multimem",
     "rules.stack": "alloca stackrestore stacksave",
     "rules.surface": "suld sured sust",
+    "rules.sync": "activemask bar barrier cp elect fabric fence griddepcontrol match membar nanosleep pmevent redux "
+    "shfl vote",
     "rules.tcgen05": "tcgen05",
     "rules.tensormap": "tensormap",
     "rules.texture": "suq tex tld4 txq",
     "rules.video": "vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 "
     "vmin4 vset vset2 vset4 vshl vshr vsub vsub2 vsub4",
+    "rules.warpgroup": "wgmma",
     "rules.wmma": "wmma",
+}
+#: Modules whose rules all have one of some types.
+TYPED: Final = {
+    "math.f64": frozenset(("f64",)),
+    "math.half": frozenset(("f16", "f16x2", "bf16", "bf16x2", "e4m3x4", "e5m2x4")),
 }
 _LOWER = __name__.removesuffix(".rules.table")
 _table: dict[str, Rule] = {}
 _owner: dict[str, str] = {}
-_left = {
-    word: name for name, words in SELDOM.items() for word in words.split()
-}  # mnemonic -> its module, until that is imported
+_left: dict[str, list[str]] = {}  # mnemonic -> its modules that are not imported
+for _name, _words in MODULES.items():
+    for _word in _words.split():
+        _left.setdefault(_word, []).append(_name)
 
 
 def _take(name: str) -> None:
-    """Add the rules of a module to the table. Raises RuntimeError if two modules have the same key."""
+    """Import a module and add its rules to the table. Raises RuntimeError if two modules have the same key."""
+    for word in MODULES[name].split():
+        _left[word].remove(name)
     module = import_module(f"{_LOWER}.{name}")
     for key, rule in getattr(module, "RULES", {}).items():
         if key in _table:
@@ -48,57 +67,27 @@ def _take(name: str) -> None:
         _owner[key] = name
 
 
-def _take_seldom(op: str) -> None:
-    """Import the module of a mnemonic."""
-    name = _left[op]
-    for other in SELDOM[name].split():
-        del _left[other]
-    _take(name)
-
-
-def modules() -> list[str]:
-    """The rule modules, relative to `stages.lower`. The folders are listed here, because pkgutil would import
-    inspect."""
-    lower = os.path.dirname(os.path.dirname(__file__))
-    found = {
-        f"{folder}.{file.partition('.')[0]}"
-        for folder in ("math", "rules")
-        for file in os.listdir(os.path.join(lower, folder))
-        if not file.startswith("__") and file.endswith((".py", ".so"))
-    }
-    return sorted(found - {"rules.table"})
-
-
-@lru_cache(maxsize=1)
-def usual() -> dict[str, Rule]:
-    """The table with the rules of all modules but the :data:`SELDOM` ones."""
-    for name in modules():
-        if name not in SELDOM:
+def rules() -> dict[str, Rule]:
+    """All rules by key."""
+    for name in MODULES:
+        if name in _left[MODULES[name].partition(" ")[0]]:
             _take(name)
     return _table
 
 
-def rules() -> dict[str, Rule]:
-    """All rules by key."""
-    table = usual()
-    while _left:
-        _take_seldom(next(iter(_left)))
-    return table
-
-
 def find_rule(inst: PtxInst) -> Rule | None:
     """The most specific rule for an instruction, or None."""
-    table = usual()
-    if inst.op in _left:
-        _take_seldom(inst.op)
+    for name in tuple(_left.get(inst.op, ())):
+        if name not in TYPED or not TYPED[name].isdisjoint(inst.types):
+            _take(name)
     if inst.types:
-        got = table.get(f"{inst.op}.{'.'.join(inst.types)}")
+        got = _table.get(f"{inst.op}.{'.'.join(inst.types)}")
         if got is not None:
             return got
-        got = table.get(f"{inst.op}.{inst.types[0]}")
+        got = _table.get(f"{inst.op}.{inst.types[0]}")
         if got is not None:
             return got
-    return table.get(inst.op)
+    return _table.get(inst.op)
 
 
 def own_check(rule: Rule) -> bool:

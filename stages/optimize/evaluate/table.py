@@ -16,7 +16,7 @@ from stages.optimize.evaluate.integers import Evaluator
 from stages.optimize.evaluate.operands import Answer, Known, Reader, Unknown, is_predicate
 
 _BASE: Final = {**integers.TABLE, **floating.TABLE, **conversions.TABLE}
-_ROWS: Final = facts.table()
+_ROWS: Final = facts.mnemonics()
 #: Mnemonic -> its evaluator, and the modifiers that it knows; those of the uniform datapath compute the same.
 EVALUATORS: Final[dict[str, tuple[Evaluator, frozenset[str]]]] = {
     name: (run, frozenset(mods))

@@ -61,9 +61,7 @@ def _half(s: Combiner, o: Reg) -> tuple[Reg, int] | None:
 
 #: Conversions of two words to halves: modifiers that say the same of both.
 _BOTH: Final = frozenset(("F16", "BF16", "F32", "PACK_AB", "RELU", "RZ"))
-_ARITHMETIC: Final = [
-    name for name, f in facts.table().items() if any(c == "half" for _, c, _ in facts.alternatives(f))
-]
+_ARITHMETIC: Final = sorted(facts.with_class("half"))
 #: Instructions under one pair of halves that are joined.
 _DEEP: Final = 4
 #: PRMT's selector of the low halves of two words.

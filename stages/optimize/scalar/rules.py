@@ -13,7 +13,7 @@ from stages.optimize.scalar.combine import Combiner, Rule
 _MEMORY = (*facts.loads(), *facts.stores(), *facts.atomics(), *facts.copies())
 
 #: Instructions on pairs of halves.
-_PACKED = [name for name, f in facts.table().items() if any(c in ("half", "hcmp") for _, c, _ in facts.alternatives(f))]
+_PACKED = sorted(facts.with_class("half", "hcmp"))
 
 _RULES: dict[str, tuple[Rule, ...]] = {
     "IADD3": (

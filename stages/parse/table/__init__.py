@@ -27,9 +27,9 @@ Sources: the PTX ISA manual for forms, gates measured with ptxas 13.0 (tests/par
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from ir_format.late_pattern import late_pattern
 from ir_format.record import NamedTuple
 from stages.parse.table import arith, async_copy, control, convert, logic, matrix, memory, tensor5, texture, video
 
@@ -97,10 +97,10 @@ class Row(NamedTuple):
     checks: tuple[str, ...]
 
 
-_BAR = re.compile(r"\|(?!p)")  # the bar of an operand `d|p` does not separate columns
+_BAR = late_pattern(r"\|(?!p)")  # the bar of an operand `d|p` does not separate columns
 _MODULES = (arith, async_copy, control, convert, logic, matrix, memory, tensor5, texture, video)
 _FAMILIES = {**matrix.FAMILIES, **tensor5.FAMILIES}
-_OPERAND = re.compile(
+_OPERAND = late_pattern(
     r"(dtex|dsel|dmask|dpp|dp|d_|dpack|d|spack|sel|nsel|msel|s|x|i|mt|mq|ms|ta|m|l|tx|toff|tcmp|tgrad|t|ps|k|o)"
     r"(V|v\d*)?(\d)?(~)?(!)?(?::(\w+))?(\|p)?(\?)?(?:@(.+))?"
 )

@@ -8,14 +8,14 @@ instruction).
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from ir_format.late_pattern import late_pattern
 from stages.parse import table
 from stages.parse.rules import TYPES
 from stages.parse.table import Row, gates
 
-_VERSION: Final = re.compile(r"\bv(\d+)\.(\d)")
+_VERSION: Final = late_pattern(r"\bv(\d+)\.(\d)")
 
 
 _NONE: Final[frozenset[str]] = frozenset()
