@@ -1,11 +1,9 @@
 """`orias`: run the chain over PTX files, several kernels at once, and write the cubin.
 
-parse runs first; meanwhile this process imports the other stages, so that the chains are forked warm. Units are dealt
-out to chains
-by size, largest first, and their results put back in module order: output doesn't depend on the number of jobs. Where
-there is but one
-chain to run, it starts together with parse and imports for itself: a process that is forked warm copies every page that
-it touches.
+Small inputs are compiled in this process. Otherwise parse runs first; meanwhile this process imports the other stages,
+so that the chains are forked warm. Units are dealt out to chains by size, largest first, and their results put back in
+module order: output doesn't depend on the number of jobs. Where there is but one chain to run, it starts together with
+parse and imports for itself: a process that is forked warm copies every page that it touches.
 """
 
 from __future__ import annotations
@@ -39,19 +37,8 @@ if TYPE_CHECKING:
 FAILED = 255  # ptxas's exit code for every failure
 MOST = 1 << 29  # bytes of one input: what a stream's record may hold, and memory for it, end not far beyond
 SMALL = 1 << 16  # bytes of PTX, or of a stream, that this process works on itself
-_SHARED = (
-    "only",
-    "skip",
-    "limit",
-    "stop-after",
-    "start-after",
-    "upto",
-    "dump-after",
-    "verify",
-    "stats",
-)  # --stage-option keys of every stage
-
-
+#: --stage-option keys of every stage.
+_SHARED = ("only", "skip", "limit", "stop-after", "start-after", "upto", "dump-after", "verify", "stats")
 #: Options that ask to see more than the output (:mod:`orchestrator.seen`).
 _TELLING = ("time", "fdevice-time-trace", "stats-json", "remarks", "report")
 

@@ -9,7 +9,8 @@ from typing import Final
 from ir_format.ptx import PtxInst
 from stages.lower.builder import Rule
 
-#: The rule modules, relative to `stages.lower`, and their mnemonics.
+#: The rule modules, relative to `stages.lower`, and their mnemonics. A mnemonic that is missing here is found too, after
+#: all modules are imported.
 MODULES: Final = {
     "math.convert": "cvt",
     "math.f32": "abs add copysign cos div ex2 fma lg2 mad max min mul neg rcp rsqrt selp set setp sin sqrt sub tanh "
@@ -77,6 +78,8 @@ def rules() -> dict[str, Rule]:
 
 def find_rule(inst: PtxInst) -> Rule | None:
     """The most specific rule for an instruction, or None."""
+    if inst.op not in _left:  # a new one, which the list above doesn't have
+        rules()
     for name in tuple(_left.get(inst.op, ())):
         if name not in TYPED or not TYPED[name].isdisjoint(inst.types):
             _take(name)
