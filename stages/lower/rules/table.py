@@ -9,8 +9,8 @@ from typing import Final
 from ir_format.ptx import PtxInst
 from stages.lower.builder import Rule
 
-#: The rule modules, relative to `stages.lower`, and their mnemonics. A mnemonic that is missing here is found too, after
-#: all modules are imported.
+#: The rule modules, relative to `stages.lower`, and their mnemonics. A mnemonic that is missing here is found too,
+#: after all modules are imported.
 MODULES: Final = {
     "math.convert": "cvt",
     "math.f32": "abs add copysign cos div ex2 fma lg2 mad max min mul neg rcp rsqrt selp set setp sin sqrt sub tanh "
