@@ -60,7 +60,10 @@ class _Image:
         self.base = 0
         try:
             self.fd = os.open(_path(), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-            self._read()
+            if self.fd > 2:  # else it has the number of a standard stream that is closed
+                self._read()
+            else:
+                self.close()
         except (OSError, ValueError, EOFError, TypeError, NotImplementedError):
             self.index = {}
 
