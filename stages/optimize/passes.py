@@ -33,6 +33,10 @@ def _has_loops(f: Function, a: Analyses) -> bool:
     return has_loops(f)
 
 
+def _unit_has_loops(unit: Unit) -> bool:
+    return any(map(has_loops, unit.functions))
+
+
 def _is_tight(f: Function, a: Analyses) -> bool:
     return sum(v.width for v in f.vregs if v.file == "R") > a.room
 
@@ -80,6 +84,7 @@ _TABLE: tuple[FunctionPass | UnitPass, ...] = (
         "uniform-datapath", late("late.uniform_datapath", "use_uniform_datapath"), keeps=FLOW, where=with_op("R2UR")
     ),
     UnitPass("uniform-promotion", promote_to_uniform, keeps=FLOW),
+    UnitPass("uniform-webs", late("late.uniform_webs", "move_uniform_webs"), keeps=FLOW, where=_unit_has_loops),
     FunctionPass(
         "pointer-sharing", late("loops.share_pointers", "share_pointers"), keeps=FLOW, min_opt=2, where=_has_loops
     ),
@@ -120,6 +125,12 @@ _ORDER: tuple[Order, ...] = (
     Order("unroll", "pointer-sharing", "register pressure grows with unrolled iterations"),
     Order("pointer-sharing", "rematerialize", "shared pointers are made again from words that it leaves"),
     Order("uniform-datapath", "uniform-promotion", "words of constants that R2UR alone reads are left then"),
+    Order(
+        "uniform-promotion",
+        "uniform-webs",
+        "an instruction takes one uniform operand; words of the constant bank come first",
+    ),
+    Order("uniform-webs", "pointer-sharing", "live values are counted without uniform registers"),
     Order("uniform-promotion", "pointer-sharing", "live values are counted without words in uniform registers"),
     Order("uniform-promotion", "sink", "words in uniform registers need no place near their readers"),
     Order("sink", "rematerialize", "what moves costs nothing, what is made again costs instructions"),

@@ -12,14 +12,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from ir_format import isa
-from ir_format.diag import CompileError
-from ir_format.flow import is_guarded, loop_depths, post_dominators, read_regs, written_regs
-from ir_format.isa import facts
+from ir_format.flow import is_guarded, loop_depths, read_regs, written_regs
 from ir_format.model import PT, UPT, URZ, ZERO, Function, Imm, Inst, Operand, Reg
-from stages.analysis.divergence import divergent_blocks, may_diverge
 from stages.optimize.analyses import Analyses
-from stages.optimize.late.uniform_promotion import paths_reconverge
+from stages.optimize.late.uniform_forms import UNIFORM_OPS, UniformForms, uniform_zero
+from stages.optimize.late.uniform_promotion import convergent_blocks, paths_reconverge
 from stages.optimize.scalar.dce import remove_dead_code
 from stages.optimize.values import is_pure
 
@@ -58,12 +55,10 @@ class _Datapath:
     def __init__(self, f: Function, a: Analyses) -> None:
         self.f = f
         self.a = a
-        self.target = isa.target(a.ctx.header.target)
-        self.uniform_ops = {n[1:] for n in facts.table() if n[0] == "U" and n[1:] in facts.table()}
+        self.form = UniformForms(a.ctx.header.target)
         self.made: dict[Word, tuple[int, Inst] | None] = {}
         self.uses: dict[Word, int] = {}
         self.writes: list[dict[Word, list[int]]] = []
-        self.fitting: dict[tuple[object, ...], bool] = {}
         self.count()
 
     def count(self) -> None:
@@ -120,7 +115,7 @@ class _Datapath:
                     if source.num != ZERO:
                         wanted.setdefault((source.num, source.sub), []).append((pos, i))
         depth = loop_depths(self.a.cfg)
-        convergent = self._convergent_blocks()
+        convergent = convergent_blocks(f, self.a.cfg)
         room = _MOST
         behind: dict[int, list[Inst]] = {}
         for word, readers in wanted.items():
@@ -134,7 +129,7 @@ class _Datapath:
             room -= 1
             u = f.new_vreg("UR", 1, 1, -1, 1)
             source = Reg("R", word[0], word[1])
-            dsts, srcs = self.target.complete("R2UR", (), (u,), (source,))
+            dsts, srcs = self.form.target.complete("R2UR", (), (u,), (source,))
             behind.setdefault(id(maker), []).append(Inst("R2UR", (), dsts, srcs, None, maker.line, maker.loc))
             for _, i in readers:
                 i.op, i.dsts, i.srcs = "COPY", (i.dsts[-1],), (u,)
@@ -147,32 +142,9 @@ class _Datapath:
                 b.insts = out
             self.count()
 
-    def _convergent_blocks(self) -> set[int]:
-        """Blocks that the whole warp executes together."""
-        f, cfg = self.f, self.a.cfg
-        forks = [
-            p
-            for p in cfg.rpo
-            if len(cfg.succs[p]) > 1 and f.blocks[p].insts and may_diverge(f.vregs, f.blocks[p].insts[-1])
-        ]
-        return set(cfg.rpo) - divergent_blocks(cfg, f.blocks, forks, post_dominators(cfg))
-
     def constant(self, i: Inst) -> bool:
         """Whether an instruction moves an immediate."""
         return i.op in ("COPY", "MOV") and type(i.srcs[0]) is Imm
-
-    def fits(self, new: Inst) -> bool:
-        """Whether the target has the form; the answer does not depend on register numbers, and is remembered."""
-        shape = [(o[0], o[1] == ZERO, *o[4:]) if type(o) is Reg else o for o in (*new.dsts, *new.srcs)]
-        key = (new.op, new.mods, *shape)
-        known = self.fitting.get(key)
-        if known is None:
-            try:
-                known = self.target.match(new) is not None
-            except CompileError:
-                known = False
-            self.fitting[key] = known
-        return known
 
 
 class _Block:
@@ -279,7 +251,7 @@ class _Block:
             return None
         if self.work.constant(maker):
             return [Inst("COPY", (), (to,), maker.srcs[:1], None, maker.line, maker.loc)], 0
-        if maker.op not in self.work.uniform_ops and maker.op != "COPY":
+        if maker.op not in UNIFORM_OPS and maker.op != "COPY":
             return None
         d = next((d for d in maker.dsts if type(d) is Reg and d.file == "R"), None)
         if d is None or d.width != 1 or (d.num, d.sub) != word:
@@ -295,7 +267,7 @@ class _Block:
             saved += got[1]
         if len(out) > saved:
             return None
-        new = self._form(maker, to, tuple(srcs))
+        new = self.work.form.computing(maker, to, tuple(srcs))
         return None if new is None else ([*out, new], saved)
 
     def _source(self, s: Operand, out: list[Inst], depth: int, dies: bool) -> tuple[Operand, int] | None:
@@ -305,7 +277,7 @@ class _Block:
         if type(s) is not Reg or s.mod:
             return None
         if s.num == ZERO:
-            return (URZ if s.file == "R" else UPT)._replace(flags=s.flags, width=s.width), 0
+            return uniform_zero(s), 0
         if s.file == "UR":
             return (s, 0) if self._stays(s) else None
         if s.file != "R" or s.width != 1:
@@ -320,31 +292,12 @@ class _Block:
         u = self.work.f.new_vreg("UR", 1, 1, -1, 1)
         got = self._compute(word, u, depth + 1, dies)
         if got is None:
-            dsts, srcs = self.work.target.complete("R2UR", (), (u,), (Reg("R", word[0], word[1]),))
+            dsts, srcs = self.work.form.target.complete("R2UR", (), (u,), (Reg("R", word[0], word[1]),))
             got = [Inst("R2UR", (), dsts, srcs, None)], 0
         self.work.made[u.num, 0] = (self.pos, got[0][-1])
         out += got[0]
         self.known[word] = (self.at, u)
         return u._replace(flags=s.flags), got[1]
-
-    def _form(self, maker: Inst, to: Reg, srcs: tuple[Operand, ...]) -> Inst | None:
-        """The instruction on the uniform datapath, if the target has it."""
-        if maker.op == "COPY":
-            plain = type(srcs[0]) is not Reg or not srcs[0].flags
-            return Inst("COPY", (), (to,), srcs, None, maker.line, maker.loc) if plain else None
-        if any(type(d) is not Reg or (d.file == "P" and d.num != ZERO) for d in maker.dsts):
-            return None
-        dsts = tuple(UPT if type(d) is Reg and d.file == "P" else to for d in maker.dsts)
-        op = "U" + maker.op
-        new = Inst(op, maker.mods, dsts, srcs, None, maker.line, maker.loc)
-        if self.work.fits(new):
-            return new
-        words = tuple(s for s in srcs if not (type(s) is Reg and s.file == "UP"))
-        try:
-            new.dsts, new.srcs = self.work.target.complete(op, maker.mods, (to,), words)
-        except CompileError:
-            return None
-        return new if self.work.fits(new) else None
 
     def _release(self, word: Word) -> None:
         """A reader of a word is gone; so is what makes it, if that was the last."""

@@ -11,15 +11,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from ir_format import isa
-from ir_format.diag import CompileError
 from ir_format.features import has
-from ir_format.flow import build_cfg, loop_depths, post_dominators, read_regs
-from ir_format.model import PT, ZERO, Const, Function, Inst, Name, Operand, Reg, Unit, VReg
+from ir_format.flow import Cfg, build_cfg, loop_depths, post_dominators
+from ir_format.model import Const, Function, Inst, Name, Reg, Unit, VReg
 from ir_format.target import target as find_target
-from stages.analysis.divergence import divergent_paths, may_diverge
+from stages.analysis.divergence import divergent_blocks, divergent_paths, may_diverge
 from stages.optimize.late.def_use import Place, insert, single_definitions, use_places
-from stages.optimize.scalar.fold import TURNED
+from stages.optimize.late.uniform_forms import UniformForms
 from stages.plumbing.runner import Context
 
 # words that may live over several blocks; there are 59 uniform registers, and barriers of divergent code keep them
@@ -69,17 +67,26 @@ def paths_reconverge(f: Function) -> bool:
     return True
 
 
+def convergent_blocks(f: Function, cfg: Cfg) -> set[int]:
+    """Blocks that the whole warp executes at the same time."""
+    forks = [
+        p
+        for p in cfg.rpo
+        if len(cfg.succs[p]) > 1 and f.blocks[p].insts and may_diverge(f.vregs, f.blocks[p].insts[-1])
+    ]
+    return set(cfg.rpo) - divergent_blocks(cfg, f.blocks, forks, post_dominators(cfg))
+
+
 class _Sharer:
     """One function."""
 
     def __init__(self, f: Function, ctx: Context) -> None:
         self.f = f
         self.ctx = ctx
-        self.target = isa.target(ctx.header.target)
+        self.form = UniformForms(ctx.header.target)
         self.relocated = bool(ctx.header.options.get("compile-only"))  # no relocation reaches a uniform load
         self.load = "LDCU" if has(find_target(ctx.header.target).sm, "uniform-const-load") else "ULDC"
         self.before: dict[Place, list[Inst]] = {}  # what to put there
-        self.fitting: dict[tuple[object, ...], bool] = {}
         self.gone: set[int] = set()  # identities of replaced instructions
         self.words: dict[int, Use] = {}  # register -> the instruction that makes it
         self.calls = {pos: [n for n, i in enumerate(b.insts) if i.op == "CALL"] for pos, b in enumerate(f.blocks)}
@@ -129,7 +136,7 @@ class _Sharer:
         """Say why a word stays in a general register."""
         if not read:
             return
-        other = [i for _, _, i in read if self._takes(i, num) is None]
+        other = [i for _, _, i in read if self.form.reading(i, num) is None]
         if not places:
             name, why = "CallsInLoop", "calls destroy uniform registers, and its readers are in a loop"
         elif other:
@@ -171,63 +178,14 @@ class _Sharer:
         return places
 
     def _forms(self, read: list[Use], num: int) -> list[Inst]:
-        """What each reader would be (:meth:`_takes`); empty where one can't take the word."""
+        """What each reader would be (:meth:`UniformForms.reading`); empty where one can't take the word."""
         forms: list[Inst] = []
         for _, _, inst in read:
-            form = self._takes(inst, num)
+            form = self.form.reading(inst, num)
             if form is None:
                 return []
             forms.append(form)
         return forms
-
-    def _takes(self, inst: Inst, num: int) -> Inst | None:
-        """The instruction with a uniform register instead of ``num`` (as a stand-in, of the same number); None where
-        there is no such form."""
-        found = [n for n, o in enumerate(inst.srcs) if type(o) is Reg and o.num == num]
-        if len(found) != 1 or len([r for r in read_regs(inst) if r.num == num]) != 1:
-            return None
-        n = found[0]
-        o = inst.srcs[n]
-        assert type(o) is Reg
-        srcs = [*inst.srcs]
-        srcs[n] = o._replace(file="UR")
-        if inst.op == "COPY":
-            return None if o.flags or o.mod else _with(inst, inst.mods, tuple(srcs))
-        if inst.op == "R2UR":
-            d = inst.dsts[-1]
-            fits = not inst.mods and not o.flags and inst.guard is None and all(x == PT for x in inst.dsts[:-1])
-            return Inst("COPY", (), (d,), tuple(srcs), None, inst.line, inst.loc) if fits else None
-        if inst.op == "PCOPY":
-            return None
-        ways: list[tuple[tuple[str, ...], list[Operand]]] = [(inst.mods, srcs)]
-        if n == 0 and len(srcs) > 1:
-            turned = [srcs[1], srcs[0], *srcs[2:]]
-            if inst.op in ("ISETP", "FSETP") and "EX" not in inst.mods:
-                plain = inst.mods[0].removesuffix("U") if inst.op == "FSETP" else inst.mods[0]
-                if plain in TURNED:
-                    ways.append(((TURNED[plain] + inst.mods[0][len(plain) :], *inst.mods[1:]), turned))
-            elif self.target.fact(inst, "comm").startswith("ab"):
-                ways.append((inst.mods, turned))
-        if n == 2 and inst.op == "IADD3":
-            ways.append((inst.mods, [srcs[0], srcs[2], srcs[1], *srcs[3:]]))
-        for mods, operands in ways:
-            new = _with(inst, mods, tuple(operands))
-            if self._fits(new):
-                return new
-        return None
-
-    def _fits(self, new: Inst) -> bool:
-        """Whether the target has the form; the answer does not depend on register numbers, and is remembered."""
-        shape = [(o[0], o[1] == ZERO, *o[4:]) if type(o) is Reg else o for o in (*new.dsts, *new.srcs)]
-        key = (new.op, new.mods, *shape)
-        known = self.fitting.get(key)
-        if known is None:
-            try:
-                known = self.target.match(new) is not None
-            except CompileError:
-                known = False
-            self.fitting[key] = known
-        return known
 
     def _move(self, num: int, made: Inst, read: list[Use], forms: list[Inst], places: list[Place]) -> None:
         """Let the readers take the word from a uniform register, each in its form with one."""
@@ -241,17 +199,13 @@ class _Sharer:
                 self.f.vregs.append(VReg("UR", old.width, old.width, -1, 1, old.name))
                 d = Reg("UR", fresh, 0, old.width)
                 op = "S2UR" if made.op == "S2R" else self.load
-                dsts, srcs = self.target.complete(op, made.mods, (d,), made.srcs)
+                dsts, srcs = self.form.target.complete(op, made.mods, (d,), made.srcs)
                 self.before.setdefault(where, []).append(Inst(op, made.mods, dsts, srcs, None, made.line, made.loc))
             inst.op, inst.mods, inst.dsts = new.op, new.mods, new.dsts
             inst.srcs = tuple(
                 o._replace(num=fresh) if type(o) is Reg and o.file == "UR" and o.num == num else o for o in new.srcs
             )
         self.gone.add(id(made))
-
-
-def _with(inst: Inst, mods: tuple[str, ...], srcs: tuple[Operand, ...]) -> Inst:
-    return Inst(inst.op, mods, inst.dsts, srcs, inst.guard, inst.line, inst.loc, None, inst.uses, inst.defs, inst.attrs)
 
 
 def _shared(inst: Inst, relocated: bool) -> bool:
