@@ -45,7 +45,7 @@ HOT = {
     "stages/optimize/memory": "atomics guarded_vectors local_arrays redundancy vectorize_loads",
     "stages/optimize/loops": "induction licm natural rotate share_pointers unroll",
     "stages/optimize/late": "def_use list_schedule order_trials pressure rematerialize return_register sink"
-    " uniform_promotion",
+    " uniform_forms uniform_promotion uniform_webs",
     "stages/regalloc": "allocate assign coalescing divergent_ranges finish live_ranges load_tree moves operand_slots"
     " parallel_copies register_counts spill warpgroup",
     "stages/schedule": "control list_scheduling reuse schedule_unit scoreboards zero_pairs",

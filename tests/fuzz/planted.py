@@ -85,6 +85,8 @@ ERRORS: Final = (
     "return self.together()", "return True"),
     _error("uniform registers where parts do not meet", "stages.optimize.late.uniform_promotion:paths_reconverge",
     "return False", "return True"),
+    _error("counters of diverged threads in uniform registers", "stages.optimize.late.uniform_webs:_Webs.run",
+    "all(pos in shared for pos, _ in w)", "True"),
     _error("a sum over a write of a term", "stages.optimize.scalar.wide_sums:_sum_at", "if web[r.num] in loose:",
     "if False:"),
     _error("a sign taken for zeros", "stages.optimize.scalar.wide_sums:_extended", 'return ("WIDE",), source',
