@@ -59,7 +59,7 @@ _SPACES: Final = ("global", "shared", "local", "generic")
 _WINDOW: Final = 24
 
 #: What neither touches memory nor orders it.
-_COMPUTES: Final = facts.having("pure") - _READ.keys() - _WRITE.keys() - _BOTH.keys() - FENCES
+_COMPUTES: Final = facts.having("pure") - frozenset((*_READ, *_WRITE, *_BOTH)) - FENCES
 
 Place = tuple[object, ...]
 

@@ -75,8 +75,11 @@ def _relaxed(strict: dict[str, frozenset[str]]) -> dict[str, frozenset[str]]:
 STRICT: Final = _strict()
 RELAXED: Final = _relaxed(STRICT)
 _NO_INT_LITERAL: Final = frozenset(
-    ("B32", "R32", "f16", "f32", "f64", "bf16", "bf16i", "f16x2", "bf16x2", "f32x2", "u16x2", "s16x2", "u8x4", "s8x4")
-)
+    (
+        "B32", "R32", "F64", "f16", "f32", "f64", "bf16", "bf16i", "f16x2", "bf16x2", "f32x2", "u16x2", "s16x2", "u8x4",
+        "s8x4", "e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "e2m1x2", "e2m1x4", "ue8m0x2",
+    )
+)  # fmt: skip
 
 
 def literals(type_: str) -> frozenset[str]:

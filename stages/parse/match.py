@@ -88,7 +88,7 @@ class Matcher:
             self.notes.error(message, line)
         # `clmad.lo` is one name for a ptxas that does not have it; other names end at their first dot (measured)
         n = table.split_name(parts)
-        known = n > 1 and all(self.gates.words.is_modifier(part) for part in parts[1:n])
+        known = n > 1 and parts[1] in ("lo", "hi")
         self.notes.error(f"Not a name of any known instruction: '{'.'.join(parts[: n if known else 1])}'", line)
 
     def check(
@@ -223,12 +223,14 @@ def _as_read(mods: list[str], gates: Gates, own: frozenset[str] = frozenset(), n
             break
         else:
             out.append(("error", f"Unknown modifier '.{m}'"))
-        if last in rules.VECTORS and m not in rules.TYPES and m not in rules.VECTORS and name:
+        if name and last in ("v2", "v4") and m not in rules.VECTORS and (m not in rules.TYPES or m in _LATER_TYPES):
             out.append(("warning", "Vector Type not specified properly"))
         last = m
     return out
 
 
+#: Types that are no types to what looks at the place of a `.vN`.
+_LATER_TYPES: Final = frozenset(("b1", "e2m1", "e2m3", "e3m2", "tf32", "ue4m3", "ue8m0"))
 _REPEATED = frozenset(("row", "col")) | rules.SPACES
 
 
@@ -324,7 +326,7 @@ def _problems(
 ) -> tuple[list[tuple[str, str]], tuple[tuple[int, str], ...]]:
     """What is wrong with an instruction if it is of this row; and its literals that take a float type."""
     named, worded = gates.refusals(t.row, mods, t.types, kinds)
-    problems = [] if opcode.op != "st" else operand_forms.written_parameters(kinds)
+    problems = [] if opcode.op != "st" else operand_forms.written_parameters(kinds, mods)
     older = relations.first(opcode.name, mods, t.types, gates.target)
     between = relations.between(opcode.name, mods, t.types, gates.target)
     if opcode.name.startswith("mbarrier."):
@@ -334,36 +336,57 @@ def _problems(
         else:
             between, worded = worded, between
     related = relations.errors(opcode.name, mods, t.types, gates.target)
-    if "2dms" in mods or "a2dms" in mods:
+    if ("2dms" in mods or "a2dms" in mods) and not opcode.vector:
         older, related = related, []
     problems.extend([("error", text) for text in older + named + between + worded])
     if opcode.name == "cvta":
         problems.extend(operand_forms.converted(kinds, mods))
-    late = opcode.op in ("tex", "tld4") and (opcode.vector > 0 or kinds[0] in ("i", "d", "f"))
-    wanted = [text for text in related if late and text.endswith(" type")]  # of the result: after its form
-    problems.extend([("error", text) for text in related if text not in wanted])
+    addresses, forms, literals = _forms(opcode, t, mods, specs, kinds, gates)
+    if opcode.op in ("ld", "st"):
+        by_space = relations.evictions(related)
+        problems.extend([("error", text) for text in by_space])
+        problems.extend(addresses)
+        problems.extend([("error", text) for text in related if text not in by_space])
+        problems.extend(forms)
+    elif opcode.op in ("tex", "tld4") and not opcode.vector and kinds[0] not in ("i", "d", "f"):
+        gradients = [problem for problem in forms if problem[1].startswith("Vector expected")]
+        problems.extend([*gradients, *[("error", text) for text in related], *addresses])
+        problems.extend([problem for problem in forms if problem not in gradients])
+    else:
+        problems.extend(forms)
+        problems.extend([("error", text) for text in related])
+    if opcode.op in ("atom", "red"):  # vectors where none stand: the last one first
+        problems.sort(key=lambda x: -int(x[1].split()[6]) if x[1][:22] == "Vector is not expected" else 0)
+    if opcode.name == "wmma.mma" and len(t.types) == 2 and any(text[:15] == "Vector expected" for _, text in problems):
+        problems.insert(0, ("error", f"Argument vector size mismatch for instruction '{opcode.name}'"))
+    return problems, literals
+
+
+def _forms(
+    opcode: Opcode, t: Typed, mods: tuple[str, ...], specs: list[OperandSpec], kinds: tuple[str, ...], gates: Gates
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]], tuple[tuple[int, str], ...]]:
+    """What is wrong with the forms of addresses (of loads and stores, which ptxas looks at first) and of the operands;
+    and the literals that take a float type."""
     memory = operand_forms.Memory(opcode.name, mods)
     literals: list[tuple[int, str]] = []
+    addresses: list[tuple[str, str]] = []
+    forms: list[tuple[str, str]] = []
     for index, (spec, kind) in enumerate(zip(specs, kinds, strict=True)):
         type_ = type_name(spec, t.types)
         float_type = _literal_type(spec, type_, kind)
         if float_type:
             literals.append((index, float_type))
-        problems.extend(operand_forms.problems(spec, type_, opcode.vector, kind, index, opcode.name))
+        out = addresses if spec.role == "m" and opcode.op in ("ld", "st") else forms
+        out.extend(operand_forms.problems(spec, type_, opcode.vector, kind, index, opcode.name))
         if spec.role in textures.ROLES:
-            problems.extend(
+            out.extend(
                 [("error", text) for text in textures.problems(spec.role, opcode.name, mods, kind, gates.target)]
             )
         if spec.role == "m" and kind[:2] in ("V:", "v:", "r:"):
             literals.append((index, "["))
         if spec.role in ("m", "mt"):
-            problems.extend(memory.problems(spec.role, kind if kind[0] in "aV" else f"a:{kind}", index))
-    problems.extend([("error", text) for text in wanted])
-    if opcode.op in ("atom", "red"):  # vectors where none stand: the last one first
-        problems.sort(key=lambda x: -int(x[1].split()[6]) if x[1][:22] == "Vector is not expected" else 0)
-    if opcode.name == "wmma.mma" and len(t.types) == 2 and any(text[:15] == "Vector expected" for _, text in problems):
-        problems.insert(0, ("error", f"Argument vector size mismatch for instruction '{opcode.name}'"))
-    return problems, tuple(literals)
+            out.extend(memory.problems(spec.role, kind if kind[0] in "aV" else f"a:{kind}", index))
+    return addresses, forms, tuple(literals)
 
 
 def _literal_type(spec: OperandSpec, type_: str, kind: str) -> str:
@@ -415,7 +438,7 @@ def _bind(
             if fits is None:
                 fits = operand_forms.fits(spec, key[1], vector, kind)
                 if spec.vector > 0 and kind[0] != "(":
-                    fits = fits_for_vector(t.row.name, t.types, kind, fits)
+                    fits = fits_for_vector(t.row.name, t.types, spec.type, kind, fits)
                 known[key] = fits
             if not fits:
                 break

@@ -18,6 +18,9 @@ Problem = tuple[str, str]
 _MAX_VECTOR = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
+_NARROW: Final = frozenset(("b8", "u8", "s8", "b16", "u16", "s16"))
+
+
 def agrees(kind: str, type_: str, relaxed: bool) -> bool:
     """True if an operand of this kind has a type that fits an instruction type."""
     head = kind[:2]
@@ -35,7 +38,7 @@ def agrees(kind: str, type_: str, relaxed: bool) -> bool:
     if head == "V:":
         return type_[0] in "bus"
     if head == "a:":  # an address counts as 32 bits wide (measured)
-        return type_ in ("b32", "u32", "s32")
+        return type_ in ("b32", "u32", "s32") or (relaxed and type_ in _NARROW)
     if head == "-:" or head == "n:":
         return agrees(kind[2:], type_, relaxed)
     if kind == "n":
@@ -140,7 +143,7 @@ def _query(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
 def _tensor(spec: OperandSpec, type_: str, vector: int, kind: str) -> bool:
     """A tensor map with its coordinates."""
     if kind[:3] != "a2:" or kind[3:5] != "a:":
-        return spec.relaxed and (kind == "i" or kind[:2] in ("v:", "r:"))
+        return spec.relaxed and kind == "i"
     _, sampler, coordinates = textures.split(kind)
     return not sampler and (
         _vector_agrees(coordinates, "s32", False) if coordinates[0] == "(" else agrees(coordinates, "s32", False)
@@ -493,9 +496,9 @@ def converted(kinds: tuple[str, ...], mods: tuple[str, ...]) -> list[Problem]:
     return [("error", text)] if have != want and have in rules.SPACES else []
 
 
-def written_parameters(kinds: tuple[str, ...]) -> list[Problem]:
+def written_parameters(kinds: tuple[str, ...], mods: tuple[str, ...]) -> list[Problem]:
     """A store to an input parameter: reported before all else."""
-    if kinds and kinds[0][:9] == "a:v:param" and "!" in kinds[0]:
+    if "param" in mods and kinds and kinds[0][:9] == "a:v:param" and "!" in kinds[0]:
         return [("error", f"Illegal to write to function input parameter '{kinds[0].split('!', 1)[1]}'")]
     return []
 
@@ -533,9 +536,9 @@ class Memory:
         if role == "mt" or (base[:2] not in ("v:", "V:") and kind[:2] != "V:"):
             return []
         space, _, parameter = kind.rsplit(":", 1)[1].partition("!")
-        if parameter and self.name == "st":
+        if parameter and self.name == "st" and self.spaces:
             return []
-        if parameter and self.name in _WRITES:
+        if parameter and self.name in _WRITES and self.name != "st":
             return [("error", f"Illegal to write to function input parameter '{parameter}'")]
         if self.name == "fence.proxy":  # takes an address of any space (measured)
             return []

@@ -20,8 +20,9 @@ _STATES: Final = frozenset(("i", "r:b64", "r:s64", "r:u64"))
 _BEFORE_SYNC: Final = frozenset(("aligned", "approx", "bulk_group", "ftz", "noftz", "sat", "uni"))
 #: Those whose gates it looks at before their operands.
 _GATES_FIRST: Final = frozenset(
-    ("tcgen05.cp", "tcgen05.ld", "tcgen05.st", "clusterlaunchcontrol.query_cancel.is_canceled")
-)
+    ("clusterlaunchcontrol.query_cancel.is_canceled", "st.bulk", "tcgen05.cp", "tcgen05.ld", "tcgen05.st",
+     "tensormap.replace")
+)  # fmt: skip
 
 
 def _of_nearest_row(name: str, typed: list[Typed]) -> list[str]:
@@ -82,6 +83,9 @@ def mismatch(opcode: Opcode, kinds: tuple[str, ...], fitting: list[Typed], gates
     early = [m for m in t.rest if m in rules.BEFORE_TYPES and m not in gates.words.modifiers_of(name)]
     if early:
         return [("error", rules.illegal(m, name, False, t.types)) for m in early]
+    form = _form(opcode, kinds)
+    if form:
+        return [("error", form)]
     out: list[str] = []
     if fitting and opcode.op in ("shfl", "vote") and "sync" not in t.rest:
         return [("error", f".sync modifier required for instruction '{name}'")]
@@ -118,16 +122,31 @@ def mismatch(opcode: Opcode, kinds: tuple[str, ...], fitting: list[Typed], gates
     return [("error", text) for text in (*out, f"Arguments mismatch for instruction '{name}'")]
 
 
+def _form(opcode: Opcode, kinds: tuple[str, ...]) -> str:
+    """What is said of the form of an operand although no operand of its kind fits."""
+    name = opcode.name
+    if name == "movmatrix" and len(kinds) == 2:
+        place = next((k for k, kind in enumerate(kinds) if kind[0] in "(a"), -1)
+        if place >= 0 and kinds[place][0] == "a":
+            return f"Argument {place} of instruction '{name}': must be register"
+        return f"Vector operand is not allowed for instruction '{name}'" if place >= 0 else ""
+    return ""
+
+
 def refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates: Gates) -> list[str]:
     """Why no row takes the modifiers, given that the operands are right for some row."""
     first = fitting[0]
     name = opcode.name
     known = tuple([*first.rest, *first.types])
     named, worded = gates.refusals(first.row, known, first.types, kinds)
+    if "cc" in first.rest and "sat" in first.rest and first.types[:1] == ("s32",):
+        return ["Modifier '.cc' cannot be combined with modifier '.sat'"]
     later = [m for m in first.rest if m in gates.words.later(name)]
     if later:
-        return named + [rules.illegal(m, name, False) for m in later] + worded
+        return _later(opcode, later, named, worded)
     bad = _of_nearest_row(name, fitting)
+    if name.endswith("get_first_ctaid") and "v4" not in first.rest:
+        return [f"Arguments mismatch for instruction '{name}'"]
     related = relations.errors(name, first.rest, first.types, gates.target)
     aligned = ("tcgen05.wait::", *_ALIGNED) if gates.target.since("13.5") else "tcgen05.wait::"
     if name.startswith(aligned) and "aligned" not in first.rest:
@@ -145,6 +164,13 @@ def refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates:
     alien = next(
         (m for m in first.rest if any(rules.illegal(m, name, x, first.types) in bad for x in (True, False))), ""
     )
+    if opcode.op in ("ldu", "mov") and relations.sizes(related):
+        return named + related + bad + worded
+    priority = [
+        m for m in first.rest if m.startswith(("L1::evict", "L2::evict")) and name.startswith("cp.async.bulk.p")
+    ]
+    if priority and alien:
+        return _later(opcode, priority, named, worded)
     if alien in rules.SPACES and name in ("add", "sub", "ex2"):
         return bad + named + worded + related
     if opcode.op == "griddepcontrol" and not alien:
@@ -158,7 +184,8 @@ def refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates:
     if pair:
         first_of_all = between if name.startswith(("multimem.", "mbarrier.")) else relations.sizes(related)
         if opcode.op in ("ld", "st"):
-            first_of_all = relations.first(name, first.rest, first.types, gates.target) + first_of_all
+            spaces = [text for text in related if text.endswith(" space")]
+            first_of_all = relations.first(name, first.rest, first.types, gates.target) + first_of_all + spaces
         return _paired(pair, opcode, alien, bad, named, worded, first_of_all)
     if sum(m in rules.POST for m in first.rest) > 1 and name.startswith(repeated_modifiers.LATE_OPERATIONS):
         bad = [repeated_modifiers.TWO_OPERATIONS]
@@ -174,8 +201,8 @@ def refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates:
         name.startswith("cp.") and (not alien or alien in rules.SPACES)
     ):
         return named + bad + scoped + between + worded + related
-    if (scoped or between) and name.startswith("mbarrier."):
-        return named + worded + scoped + between + bad + related
+    if name.startswith("mbarrier.") and not (alien and _before_gates(opcode, alien)):
+        return _of_barrier(opcode, fitting, kinds, gates, bad, scoped + between + related)
     if scoped or between:
         return named + scoped + between + bad + worded + related
     if name == "st.async" and related:
@@ -185,11 +212,42 @@ def refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates:
     return named + bad + worded + related
 
 
+def _later(opcode: Opcode, later: list[str], named: list[str], worded: list[str]) -> list[str]:
+    """What is said of modifiers that only later releases take here: operations and levels come before them."""
+    name = opcode.name
+    rest = opcode.typed[0].rest
+    first = [rules.illegal(m, name, False) for m in rest if m in rules.POST and name.startswith("cp.async")]
+    if name.startswith("cp.async.bulk.prefetch") and "L2" not in rest:
+        first.append(f".level modifier required for instruction '{name}'")
+    if name.startswith("cp.async.bulk.prefetch.tensor") and not any(m in rules.DIMENSIONS for m in rest):
+        first.append(f".dim modifier required for instruction '{name}'")
+    return named + first + [rules.illegal(m, name, False) for m in later] + worded
+
+
+def _of_barrier(
+    opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates: Gates, bad: list[str], scoped: list[str]
+) -> list[str]:
+    """What is said of an mbarrier's modifiers: gates of the name, the cluster's memory and orders, scopes without an
+    order, other gates of the form that takes the most of them, then what does not belong there."""
+    name = opcode.name
+    t = min(fitting, key=lambda t: sum(not any(m in slot.values for slot in t.row.slots) for m in t.rest))
+    named, worded = gates.refusals(t.row, (*t.rest, *t.types), t.types, kinds)
+    gated = [*named, *worded]
+    first = [text for text in gated if f"'{name}' requires" in text and text.startswith("Feature")]
+    first += [text for text in gated if "'.shared::cluster'" in text]
+    first += [text for text in gated if text.startswith("Modifier")]
+    rest = [text for text in gated if text not in first]
+    if "noComplete" in t.rest and "cluster" in t.rest:
+        scoped = ["Modifier '.cluster' cannot be combined with modifier '.noComplete'"]
+    return [*first, *scoped, *rest, *bad] if relations.takes_scope(name) else [*first, *bad, *rest]
+
+
 def _paired(
     pair: str, opcode: Opcode, alien: str, bad: list[str], named: list[str], worded: list[str], sizes: list[str]
 ) -> list[str]:
     """What is said, in order, where modifiers need or exclude each other."""
     early = alien in rules.EARLY_ILLEGAL or alien in rules.DIMENSIONS or rules.is_shape(alien)
+    early = early or (opcode.op in ("ld", "st") and (alien in rules.COMPARISONS or alien in rules.POST))
     if early and "types" not in pair and "type" not in pair:
         return bad + named + [pair] + worded
     if "types" in pair:

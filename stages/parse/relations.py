@@ -397,6 +397,17 @@ def sizes(texts: list[str]) -> list[str]:
     return [t for t in texts if t.startswith("Vector type") or "' type with '.L2::" in t]
 
 
+def takes_scope(name: str) -> bool:
+    """True of what has a memory order with a scope."""
+    return name in _PAIRED
+
+
+def evictions(texts: list[str]) -> list[str]:
+    """Those about the space that a cache priority or prefetch goes with: a load's are said before its address is looked
+    at."""
+    return [t for t in texts if " space for instruction '" in t or t.endswith("'cache prefetching'")]
+
+
 def errors(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
     """All messages about an opcode's modifiers taken together."""
     out = [] if name in _NAMED_FIRST else old_roundings(name, mods, types, target)

@@ -133,7 +133,7 @@ def late(name: str, mods: list[str]) -> list[str]:
     out = _eviction(name, mods)
     operations = [m for m in mods if m in rules.POST]
     if len(operations) > 1:
-        video = name[0] == "v" and name[-1] in "24" and "and" in mods  # which it refuses by itself
+        video = name[0] == "v" and operations[0] == "and"  # which it refuses by itself
         alone = ("popc" in mods and not name.startswith("bar")) or name.startswith(LATE_OPERATIONS) or video
         shape = next((m for m in mods if rules.is_shape(m)), "")
         if name in ("mma", "wmma.mma") and len(operations) > 2:

@@ -120,6 +120,7 @@ COMPONENTS: Final = frozenset(("a", "b", "g", "r"))
 PERMUTES: Final = frozenset(("b4e", "ecl", "ecr", "f4e", "rc8", "rc16"))
 _SHAPE: Final = late_pattern(r"m\d+n\d+(k\d+)?|\d+x\d+b(x2)?")
 
+_CARRYING: Final = frozenset(("add", "sub", "mad.lo", "mad.hi"))
 #: What takes `.sat` with some integers.
 _SATURATED: Final = frozenset(("add", "sub", "addc", "subc", "mad.hi", "madc.hi", "mad24.hi"))
 
@@ -159,6 +160,10 @@ def illegal(mod: str, name: str, spaced: bool, types: tuple[str, ...] = ()) -> s
         return f"Argument vector size mismatch for instruction '{name}'"
     if mod in VECTORS:
         return f"Vector qualifier is not allowed for instruction '{name}'"
+    if mod in COMPARISONS and name in ("set", "setp"):
+        return "Mismatch between instruction type and comparison qualifier"
+    if mod == "cc" and name in _CARRYING and types and types[0][1:] == "16":
+        return f"Modifier '.cc' applies only to {name} integer types"
     if mod in COMPARISONS:
         return f"Comparison qualifier is not allowed for instruction '{name}'"
     if mod in QUERIES:

@@ -83,10 +83,14 @@ def _class(kind: str) -> str:
 _MATRICES: Final = ("ldmatrix", "stmatrix", "tcgen05.ld", "tcgen05.st")
 
 
-def fits_for_vector(name: str, types: tuple[str, ...], kind: str, fits: bool) -> bool:
+def fits_for_vector(name: str, types: tuple[str, ...], own: str, kind: str, fits: bool) -> bool:
     """Whether something else is a fault of form where a vector is due, not of types (measured): addresses in copies of
     matrices and in products of the newer floats; no numbers in tensor memory's copies."""
     if kind[:2] == "a:":
         products = name.startswith(("mma", "wmma")) and ("bf16" in types or "tf32" in types)
         return products or name in _MATRICES
+    if own == "R32" and kind == "r:pred" and (name in _MATRICES[:2] or name.startswith(("mma", "wmma.load"))):
+        return True
+    if name.startswith("wmma.load") and kind[:2] == "r:" and ("bf16" in types or "tf32" in types):
+        return True
     return fits and not (name.startswith("tcgen05.") and kind in ("i", "d", "f"))

@@ -71,7 +71,7 @@ v8.6 t90 | tensor
 cp.async.bulk.tensor | - | $dim $scope? shared::cta global tile::gather4 mbarrier::complete_tx::bytes \
 cta_group::1/cta_group::2? L2::cache_hint? | m~, mt~, m~, s:u64@L2::cache_hint | v8.6 t100 | tensor
 cp.async.bulk.tensor | - | $dim $scope? global shared::cta tile/im2col_no_offs/tile::scatter4? bulk_group \
-L2::cache_hint? | mt~, m~, s:u64@L2::cache_hint | v8.0 t90 | tensor
+L2::cache_hint? | mt, m~, s:u64@L2::cache_hint | v8.0 t90 | tensor
 cp.async.bulk.prefetch.tensor | - | $dim L2 global tile/tile::gather4? L2::cache_hint? | mt, s:u64@L2::cache_hint | \
 v8.0 t90 | tensor
 cp.async.bulk.prefetch.tensor | - | $dim L2 global im2col/im2col::w/im2col::w::128 L2::cache_hint? | \
@@ -114,7 +114,7 @@ multimem.cp.reduce.async.bulk | f32 | global shared::cta bulk_group add noftz | 
 multimem.cp.reduce.async.bulk | f32,f64 | global shared::cta bulk_group add | m, m, s:u32 | v9.1 t90 | size16
 multimem.cp.reduce.async.bulk | b32,b64 | global shared::cta bulk_group and/or/xor | m, m, s:u32 | v9.1 t90 | size16
 cp.reduce.async.bulk.tensor | - | $dim $scope? global shared::cta add/min/max/inc/dec/and/or/xor tile/im2col_no_offs? \
-bulk_group L2::cache_hint? | mt~, m~, s:u64@L2::cache_hint | v8.0 t90 | tensor
+bulk_group L2::cache_hint? | mt, m~, s:u64@L2::cache_hint | v8.0 t90 | tensor
 mbarrier.init | b64 | layout::v0/layout::v1? shared/shared::cta? | m, s:u32 | v7.0 t80
 mbarrier.check_layout | b64 | layout::v0/layout::v1 shared/shared::cta? | dp, m | v9.3 t90
 mbarrier.inval | b64 | shared/shared::cta? | m | v7.0 t80

@@ -38,8 +38,8 @@ cvt | f16.f32 | rn/rz relu satfinite | d~, x2~ | v8.1 t80
 cvt | bf16.f32 | rn/rz/rm/rp ftz? | d, x2 | v7.0 t80
 cvt | bf16.f32 | rn/rz relu | d, x2 | v7.0 t80
 cvt | bf16.f32 | rn/rz relu? satfinite | d, x2 | v8.1 t80
-cvt | f16x2.f32 bf16x2.f32 | rn/rz relu? | d~, s2~, s2~ | v7.0 t80
-cvt | f16x2.f32 bf16x2.f32 | rn/rz relu? satfinite | d~, s2~, s2~ | v8.1 t80
+cvt | f16x2.f32 | rn/rz relu? | d~, s2~, s2~ | v7.0 t80
+cvt | f16x2.f32 | rn/rz relu? satfinite | d~, s2~, s2~ | v8.1 t80
 cvt | f16x2.f32 bf16x2.f32 | rs relu? satfinite? | d~, s2~, s2~, s:B32 | v8.7 on=100a+103a+107a
 cvt | tf32.f32 | rna | d:B32, s2 | v7.0 t80
 cvt | tf32.f32 | rna satfinite | d:B32, s2 | v8.1 t80
@@ -101,6 +101,8 @@ cvt | f16x2.f32 bf16x2.f32 | rn/rz relu? satfinite? pzo | d~, s2~, s2~ | v9.4 on
 cvt | tf32.f32 | rn/rz relu? satfinite? pzo | d:B32, s2 | v9.4 on=107f
 cvt | u8,s8.bf16 | rni/rzi/rmi/rpi | d, s2 | v7.8 t90
 cvt | bf16.u8,s8 | rn/rz/rm/rp | d, s2 | v7.8 t90
+cvt | bf16x2.f32 | rn/rz relu? | d, s2, s2 | v7.0 t80
+cvt | bf16x2.f32 | rn/rz relu? satfinite | d, s2, s2 | v8.1 t80
 cvt.pack | u16,s16.s32 | sat | d~:u32, s~:u32, s~:u32 | v6.5 t72
 cvt.pack | u8,s8.s32.b32 | sat | d~:u32, s~:u32, s~:u32, s~:b32 | v6.5 t72
 cvt.pack | u4,s4,u2,s2.s32.b32 | sat | d~:u32, s~:u32, s~:u32, s~:b32 | v6.5 t75

@@ -265,7 +265,7 @@ stmatrix | b16 | sync aligned m8n8 x4 trans? shared/shared::cta? | m, sv4:R32 | 
 stmatrix | b8 | sync aligned m16n8 x1 trans shared/shared::cta? | m, sv1:R32 | v8.6 on=100f+110f+120f
 stmatrix | b8 | sync aligned m16n8 x2 trans shared/shared::cta? | m, sv2:R32 | v8.6 on=100f+110f+120f
 stmatrix | b8 | sync aligned m16n8 x4 trans shared/shared::cta? | m, sv4:R32 | v8.6 on=100f+110f+120f
-movmatrix | b16 | sync aligned m8n8 row/col? trans | d:B32, s:B32 | v7.8 t75
+movmatrix | b16 | sync aligned m8n8 row/col? trans | d:R32, s:R32 | v7.8 t75
 wgmma.fence | - | sync aligned? | | v8.0 on=90a
 wgmma.commit_group | - | sync aligned? | | v8.0 on=90a
 wgmma.wait_group | - | sync aligned? | i | v8.0 on=90a
