@@ -248,6 +248,12 @@ class Model(Protocol):
     def sinks(self, wall: int, nodes: list[int]) -> list[int]:
         """Those of ``nodes`` that may move after ``wall`` all the same."""
 
+    def is_passed(self, wall: int) -> bool:
+        """Whether some later nodes may move before ``wall`` all the same."""
+
+    def rises(self, node: int) -> bool:
+        """Whether a node is among those."""
+
     def first_cell(self, reg: Reg) -> int:
         """The first cell of a register operand."""
 
@@ -289,6 +295,14 @@ class Physical:
         """See :class:`Model`."""
         return []
 
+    def is_passed(self, wall: int) -> bool:
+        """See :class:`Model`."""
+        return False
+
+    def rises(self, node: int) -> bool:
+        """See :class:`Model`."""
+        return False
+
     def first_cell(self, reg: Reg) -> int:
         """See :class:`Model`."""
         return PHYSICAL_BASE[reg.file] + reg.num
@@ -325,13 +339,15 @@ def build_graph(insts: list[Inst], model: Model, coming: Mapping[int, int] | Non
     writers: dict[int, int] = {}
     results: dict[int, int] = {}  # which result of its writer a cell is
     readers: dict[int, list[int]] = {}
-    wall = convergent = -1
+    wall = firm = convergent = -1  # firm: the last wall that no later node may pass
     exchanges: list[int] = []  # since the last other convergent instruction
     free = 0  # the first node after the last wall
     loose: list[int] = []  # nodes before the wall that may move after it
     for node, inst in enumerate(insts):
         if wall >= 0:
-            add(wall, node, 1)
+            above = wall if wall == firm or not model.rises(node) else firm
+            if above >= 0:
+                add(above, node, 1)
         edges = 0
         for n, cell in enumerate(read[node]):
             at = writers.get(cell, -1)
@@ -373,6 +389,8 @@ def build_graph(insts: list[Inst], model: Model, coming: Mapping[int, int] | Non
                 if n not in may:
                     add(n, node, 1)
             wall = node
+            if not model.is_passed(node):
+                firm = node
             free = node + 1
             memory = Memory(graph)
             convergent = -1

@@ -10,11 +10,11 @@ from typing import Final
 from ir_format.diag import CompileError
 from ir_format.flow import read_regs, written_regs
 from ir_format.model import ZERO, AttrValue, Const, Function, Header, Imm, Inst, Reg, Unit
-from ir_format.target import CALLEE_SAVED, REG_CEILING, STACK_REG, Target
+from ir_format.target import CALLEE_SAVED, REG_CEILING, SM_RESIDENCY, STACK_REG, Target
 from ir_format.target import target as find_target
 from stages.analysis import abi
 from stages.analysis.register_counts import changes_count, first_count, most_registers, stretches
-from stages.analysis.register_limits import FILE_SIZES, FIRST_UR, last_register, register_limit
+from stages.analysis.register_limits import FILE_SIZES, FIRST_UR, REGISTERS_PER_SM, last_register, register_limit
 from stages.regalloc import spill, splitting
 from stages.regalloc.assign import ORDERS, Bank, assign, masks_of
 from stages.regalloc.coalescing import Group, Grouping, coalesce, hints_only
@@ -104,6 +104,7 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
         }
         spill.rewrite(ranges, state, victims, may_remat=False)
     slack = 0
+    fewer = False  # whether a smaller number of registers was tried
     job.counted = not job.naive and changes_count(func)
     kept = not job.naive and "variables" in func.attrs
     apart = True  # barriers of both paths of a branch interfere, as long as there are enough registers
@@ -120,7 +121,12 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
         _ban(grouping, job)
         victims = _iterate(grouping, job, state, func, slack)
         if not victims:
-            break
+            if fewer or job.naive or not ranges.calls:
+                break
+            fewer = True
+            if not _split_for_fewer(grouping, job, state):
+                break
+            continue
         if apart and all(func.vregs[v].file == "B" for v in victims):
             apart = False
             continue
@@ -153,6 +159,17 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
     vanished = [number[id(inst)] for inst in state.gone if id(inst) in number]
     del originals
     return tuple(sorted(vanished))
+
+
+def _split_for_fewer(grouping: Grouping, job: Job, state: spill.SpillState) -> bool:
+    """See :func:`splitting.for_fewer_registers`."""
+
+    def destroyed(inst: Inst) -> int:
+        return job.clobber(inst).get("R", 0)
+
+    peak = _peak(grouping, [g for g in grouping.groups if g.file == "R"])
+    free = REGISTERS_PER_SM // (SM_RESIDENCY.get(job.target.sm, (64, 32))[0] * 32)
+    return bool(splitting.for_fewer_registers(grouping.ranges, state, grouping, destroyed, peak, free))
 
 
 def _calls_clobber(func: Function, job: Job) -> dict[str, int]:

@@ -13,18 +13,21 @@ A split may leave nothing behind: its copies are hints for the assignment, and v
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from ir_format.flow import Cfg, build_cfg
 from ir_format.model import Block, Function, Inst, Label, Reg
 from ir_format.rename import renumber
-from stages.regalloc.live_ranges import LOOP_WEIGHT, MAX_DEPTH, Ranges, covers
+from ir_format.target import REG_RESERVED, STACK_REG
+from stages.regalloc.coalescing import Group, Grouping
+from stages.regalloc.live_ranges import LOOP_WEIGHT, MAX_DEPTH, Ranges, Seg, covers
 from stages.regalloc.spill import REMAT_COST, SpillState, cells_of, move, remat_source, spans, spillable
 
 #: The two copies of a word over a call, against an access to local memory.
 _SAVE_COST: Final = {"R": 0.5}
 _OTHER_COST: Final = 1.0  # to a general register and back
+REG_UNIT: Final = 8  # registers of a thread are given out in these
 
 
 def return_blocks(func: Function) -> None:
@@ -102,17 +105,53 @@ def over_calls(ranges: Ranges, state: SpillState, victims: Iterable[int]) -> set
     return done
 
 
+def for_fewer_registers(
+    ranges: Ranges, state: SpillState, grouping: Grouping, destroyed: Callable[[Inst], int], peak: int, free: int
+) -> set[int]:
+    """Save values over calls on side ways (slow paths of divisions) if that may leave more warps resident: a value that
+    may only have registers that the call preserves seldom fits between the others. ``destroyed``: what a call destroys;
+    ``peak``: the most registers live at once; ``free``: so many cost no warp. Returns the values that were split."""
+    groups = [g for g in grouping.groups if g.file == "R" and g.fixed < 0]
+    used = max([g.base + g.width for g in groups], default=0)
+    least = max([peak + 1, *[_least(ranges, groups, i, destroyed(ranges.insts[i])) for i in ranges.calls]])
+    if _units(used) <= max(_units(least), free // REG_UNIT) or not all(_is_aside(ranges, i) for i in ranges.calls):
+        return set()
+    high = {v for g in groups if g.base + g.width > least for v, _ in g.members}
+    return over_calls(ranges, state, high)
+
+
+def _units(count: int) -> int:
+    return -(-(count + REG_RESERVED) // REG_UNIT)
+
+
+def _least(ranges: Ranges, groups: list[Group], call: int, destroyed: int) -> int:
+    """The registers below which there are enough that a call preserves for what is alive over it."""
+    alive = sum(_crosses(segs, call) for g in groups for segs in g.segs)
+    number = 0
+    while alive:
+        if number != STACK_REG and not destroyed >> number & 1:
+            alive -= 1
+        number += 1
+    return number
+
+
+def _is_aside(ranges: Ranges, call: int) -> bool:
+    """Whether another way leads around the block of a call."""
+    pos = ranges.block_of[call]
+    cfg = ranges.cfg
+    return len(cfg.preds[pos]) == 1 and len(cfg.succs[cfg.preds[pos][0]]) > 1
+
+
 def _factor(ranges: Ranges, i: int) -> float:
     return float(LOOP_WEIGHT ** min(ranges.depth[ranges.block_of[i]], MAX_DEPTH))
 
 
 def _alive_over(ranges: Ranges, vreg: int, call: int) -> list[int]:
     """The words of a register that a call must preserve."""
-    return [k for k, c in enumerate(cells_of(ranges, vreg)) if _spans_call(ranges, c, call)]
+    return [k for k, c in enumerate(cells_of(ranges, vreg)) if _crosses(ranges.segs[c], call)]
 
 
-def _spans_call(ranges: Ranges, cell: int, call: int) -> bool:
-    segs = ranges.segs[cell]
+def _crosses(segs: Sequence[Seg], call: int) -> bool:
     at = bisect_left(segs, (2 * call + 1, 0)) - 1  # the last that begins in front of the results
     return at >= 0 and segs[at][1] > 2 * call + 1
 

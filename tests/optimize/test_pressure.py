@@ -153,7 +153,7 @@ def test_order_counts_what_is_alive(tight: int) -> None:
             timing = list_schedule._timing(block, hazards("sm_80"), 1)
             if timing is None or any(i.op == "UNDEF" for i in block.insts):
                 continue
-            model = list_schedule._Virtual(block.insts, timing, list_schedule._Registers(f, live.cells))
+            model = list_schedule._Virtual(block.insts, timing, list_schedule._Registers(f, live.cells), False)
             file = [f.vregs[v].file for v, _ in live.cells.owner]
             body = order_trials.Body(
                 block.insts,

@@ -59,14 +59,18 @@ def _with_function(body: str, call: str, name: str = "g") -> str:
 
 
 def test_words_are_loaded_again_after_calls() -> None:
-    """Calls destroy uniform registers: a word that is read before and after a call is loaded twice."""
+    """Calls of functions that have uniform registers destroy them: a word that is read before and after is loaded
+    twice."""
     from ir_format.model import Header
     from stages.optimize.passes import PASSES
     from stages.plumbing.runner import Context, Flags
 
     call = CALL.format(name="g")
     (unit,) = lower_text(
-        _with_function("mul.lo.s32 %x0, %x0, %x0;", "add.s32 %r1, %r1, %r2;" + call + "mul.lo.s32 %r1, %r1, %r2;"),
+        _with_function(
+            "mov.u32 %x1, %ctaid.x; mul.lo.s32 %x0, %x0, %x1;",
+            "add.s32 %r1, %r1, %r2;" + call + "mul.lo.s32 %r1, %r1, %r2;",
+        ),
         "sm_90",
     )
     ctx = Context(Header("ori", "sm_90"), None, Flags())
@@ -145,3 +149,14 @@ def test_divergent_groups_share_no_uniform_registers() -> None:
         HEAD + "mov.u32 %r3, %r1;" + loop.replace("@%p1 bra A;", "") + "st.global.u32 [%rd3], %r3; ret;", "sm_90"
     )
     assert stats["words in uniform registers"] == 1
+
+
+def test_slow_paths_leave_uniform_registers_alone() -> None:
+    """A word that a loop reads behind a division: the division's slow path has no uniform registers."""
+    unit, stats = optimized(
+        HEAD + "mov.b32 %f1, %r1; mov.b32 %f2, %r2; L: div.rn.f32 %f1, %f1, %f1; add.f32 %f1, %f1, %f2;"
+        "setp.gt.f32 %p1, %f1, %f2; @%p1 bra L; st.global.f32 [%rd3], %f1; ret;",
+        "sm_90",
+    )
+    assert stats["words in uniform registers"] >= 1
+    assert any(i.op == "ULDC" and not i.mods for i in insts(unit))

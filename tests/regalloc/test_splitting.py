@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from benchmarks.cubin_facts import kernel_facts
 from ir_format import isa
 from ir_format.model import Inst
 from orchestrator.api import compile_ptx
@@ -66,3 +67,30 @@ def test_values_are_saved_beside_the_call() -> None:
     assert local and branch < min(local)
     back = next(n for n, i in enumerate(code) if n > call and i.op not in ("LDL", "MOV", "IMAD", "CS2R", "R2UR"))
     assert max(local) < back
+
+
+def test_values_over_slow_paths_take_no_step_of_occupancy() -> None:
+    """12 values, most of them alive over 11 calls of slow paths, which leave them 20 registers of 32: 34 without
+    splits."""
+    values, rounds = 12, 3
+    loads = "".join(f"ld.global.f32 %f{n}, [%rd1+{4 * n}];\n" for n in range(values))
+    steps = ""
+    for k in range(rounds):
+        steps += f"sqrt.rn.f32 %g{k}, %f{k};\n"
+        for j in range(k + 1, k + 4):
+            other = (j + 5) % values
+            steps += f"div.rn.f32 %f{j}, %f{j}, %g{k};\nfma.rn.f32 %f{other}, %f{j}, %f{j}, %f{other};\n"
+    names = [*[f"%f{n}" for n in range(values)], *[f"%g{n}" for n in range(rounds)]]
+    stores = "".join(f"st.global.f32 [%rd1+{4 * n}], {name};\n" for n, name in enumerate(names))
+    text = f""".version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p)
+{{
+.reg .f32 %f<{values}>, %g<{rounds}>;
+.reg .b64 %rd<3>;
+ld.param.u64 %rd1, [p];
+{loads}{steps}{stores}ret;
+}}
+"""
+    assert kernel_facts(compile_ptx(text, "sm_90", {}, name="t.ptx"))["k"].registers <= 32

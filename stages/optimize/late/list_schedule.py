@@ -45,6 +45,11 @@ _LONG: Final = 16
 _STAND: Final = facts.having("protocol")
 #: Those of them that pure computations may move after.
 _PASSED: Final = (facts.reading("tensor") | facts.writing("tensor")) & facts.having("convergent")
+#: Products of matrices in registers: in front of a barrier that follows their loads they free operands (as in ptxas's
+#: code); what they move over.
+_PRODUCTS: Final = facts.having("latesrc") & facts.with_value("effect", "warp")
+_RISING: Final = _PRODUCTS | {"COPY"}
+_MEMORY_WALLS: Final = facts.with_value("effect", "order") | facts.of_class("syncs")
 #: This many late results are worth an order of their own, or this many instructions in a loop, whose chains then
 #: overlap.
 _SEVERAL: Final = 2
@@ -72,7 +77,7 @@ def _function(f: Function, a: Analyses, tables: Hazards) -> bool:
             chosen.append((pos, timing))
     if not chosen:
         return False
-    live = a.live
+    live, short = a.live, a.short
     file = live.cells.files
     words = 0
     for cell, bit in live.bit.items():
@@ -85,7 +90,7 @@ def _function(f: Function, a: Analyses, tables: Hazards) -> bool:
     after: dict[int, dict[int, int]] = {}  # block -> what is under way at its end
     for pos, timing in chosen:
         block = f.blocks[pos]
-        model = _Virtual(block.insts, timing, registers)
+        model = _Virtual(block.insts, timing, registers, pos in short)
         coming: dict[int, int] = {}
         for pred in a.cfg.preds[pos]:
             if pred not in after:
@@ -211,6 +216,7 @@ class _Virtual:
     __slots__ = (
         "_held",
         "_insts",
+        "_products",
         "_registers",
         "after",
         "coalesced",
@@ -221,7 +227,9 @@ class _Virtual:
         "written",
     )
 
-    def __init__(self, insts: list[Inst], timing: list[tuple[str, int, int]], registers: _Registers) -> None:
+    def __init__(
+        self, insts: list[Inst], timing: list[tuple[str, int, int]], registers: _Registers, short: bool
+    ) -> None:
         self._insts = insts
         self._registers = registers
         self._held = bytearray(len(insts))  # nodes that name a fixed register or a barrier
@@ -239,6 +247,7 @@ class _Virtual:
         self.interval = [1 if t[0] in _SHARED else max(1, t[1]) for t in timing]
         self.after = self.until = [1] * len(insts)
         self.coalesced = _coalesced(insts, registers.cells, self.written)
+        self._products = short and any([i.op in _PRODUCTS for i in insts])
 
     def _spread(self, regs: Iterable[Reg], node: int) -> list[int]:
         base, holding = self._registers.base, self._registers.holding
@@ -280,6 +289,15 @@ class _Virtual:
             for n in nodes
             if not held[n] and is_pure(insts[n]) and not is_wall(insts[n]) and insts[n].op not in ("R2UR", "UNDEF")
         ]
+
+    def is_passed(self, wall: int) -> bool:
+        """Fences and operations on barriers in shared memory stand for the sake of memory alone. Without need nothing
+        moves before them: other threads wait for the barrier."""
+        return self._products and self._insts[wall].op in _MEMORY_WALLS
+
+    def rises(self, node: int) -> bool:
+        """Products of matrices, and the copies of their sums."""
+        return self._insts[node].op in _RISING and not self._held[node]
 
     def first_cell(self, reg: Reg) -> int:
         """The first cell of a register operand."""

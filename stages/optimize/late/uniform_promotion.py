@@ -3,8 +3,9 @@ on targets whose arithmetic takes no constant operands (from sm_90 on).
 
 Pre: a function at level `ori`. Post: the same values; a register that one LDC or S2R of a block index makes, and that
 every reader can take from a uniform register, is one (ULDC or LDCU, S2UR), as ptxas has it. It costs no general
-register then, and ULDC has a third of LDC's latency. Calls destroy uniform registers: where a function has some, the
-word is loaded in each block that reads it, unless that is in a loop that the original load is not in.
+register then, and ULDC has a third of LDC's latency. Calls destroy uniform registers, but for those of functions of the
+unit that have none (slow paths of divisions): where a function has such calls, the word is loaded in each block that
+reads it, unless that is in a loop that the original load is not in.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ir_format.features import has
 from ir_format.flow import Cfg, build_cfg, loop_depths, post_dominators
 from ir_format.model import Const, Function, Inst, Name, Reg, Unit, VReg
 from ir_format.target import target as find_target
+from stages.analysis.abi import call_graph, callee, without_saves
 from stages.analysis.divergence import divergent_blocks, divergent_paths, may_diverge
 from stages.optimize.late.def_use import Place, insert, single_definitions, use_places
 from stages.optimize.late.uniform_forms import UniformForms
@@ -35,6 +37,9 @@ def promote_to_uniform(unit: Unit, ctx: Context) -> bool:
     sharers = [_Sharer(f, ctx) for f in unit.functions]
     if not any([s.find() for s in sharers]):
         return False
+    harmless = _without_uniform_registers(unit, {s.f.name for s in sharers if s.words})
+    for s in sharers:
+        s.find_calls(harmless)
     if all(map(paths_reconverge, unit.functions)):
         return any([s.run() for s in sharers])
     if ctx.remarks is not None:
@@ -43,6 +48,22 @@ def promote_to_uniform(unit: Unit, ctx: Context) -> bool:
             for num, (_, _, made) in s.words.items():
                 s.say("missed", "ThreadsApart", num, made, f"uniform promotion blocked because {why}")
     return False
+
+
+def _without_uniform_registers(unit: Unit, getting: set[str]) -> set[str]:
+    """Functions of the unit that leave all uniform registers as they are; ``getting``: those that may get some yet."""
+    exact = without_saves(unit)
+    if not exact:
+        return set()
+    graph = call_graph(unit)
+    found = {
+        f.name
+        for f in unit.functions
+        if f.name in exact and f.name not in getting and not any([v.file in ("UR", "UP") for v in f.vregs])
+    }
+    while wrong := {name for name in found if not found.issuperset(graph[name])}:
+        found -= wrong
+    return found
 
 
 def paths_reconverge(f: Function) -> bool:
@@ -89,7 +110,12 @@ class _Sharer:
         self.before: dict[Place, list[Inst]] = {}  # what to put there
         self.gone: set[int] = set()  # identities of replaced instructions
         self.words: dict[int, Use] = {}  # register -> the instruction that makes it
-        self.calls = {pos: [n for n, i in enumerate(b.insts) if i.op == "CALL"] for pos, b in enumerate(f.blocks)}
+        self.calls: dict[int, list[int]] = {}  # the calls of each block that destroy uniform registers
+
+    def find_calls(self, harmless: set[str]) -> None:
+        """Fill ``calls``; ``harmless``: functions that destroy none."""
+        for pos, block in enumerate(self.f.blocks):
+            self.calls[pos] = [n for n, i in enumerate(block.insts) if i.op == "CALL" and callee(i) not in harmless]
 
     def find(self) -> bool:
         """Whether the function has such words."""
