@@ -344,10 +344,9 @@ def build_graph(insts: list[Inst], model: Model, coming: Mapping[int, int] | Non
     free = 0  # the first node after the last wall
     loose: list[int] = []  # nodes before the wall that may move after it
     for node, inst in enumerate(insts):
-        if wall >= 0:
-            above = wall if wall == firm or not model.rises(node) else firm
-            if above >= 0:
-                add(above, node, 1)
+        above = firm if firm != wall and model.rises(node) else wall
+        if above >= 0:
+            add(above, node, 1)
         edges = 0
         for n, cell in enumerate(read[node]):
             at = writers.get(cell, -1)
@@ -389,8 +388,7 @@ def build_graph(insts: list[Inst], model: Model, coming: Mapping[int, int] | Non
                 if n not in may:
                     add(n, node, 1)
             wall = node
-            if not model.is_passed(node):
-                firm = node
+            firm = firm if model.is_passed(node) else node
             free = node + 1
             memory = Memory(graph)
             convergent = -1
