@@ -29,6 +29,7 @@ FILES: Final = frozenset({"R", "UR", "P", "UP", "B", "M"})
 MAX_ROUNDS: Final = 60
 LARGE: Final = 5_000  # instructions; for larger functions only one order is tried
 RETRIES: Final = 8
+FEWER: Final = 3
 MAX_SLOTS: Final = 1 << 20
 
 
@@ -104,7 +105,7 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
         }
         spill.rewrite(ranges, state, victims, may_remat=False)
     slack = 0
-    fewer = False  # whether a smaller number of registers was tried
+    fewer = 0  # how often values were split for a smaller number of registers
     job.counted = not job.naive and changes_count(func)
     kept = not job.naive and "variables" in func.attrs
     apart = True  # barriers of both paths of a branch interfere, as long as there are enough registers
@@ -121,11 +122,9 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
         _ban(grouping, job)
         victims = _iterate(grouping, job, state, func, slack)
         if not victims:
-            if fewer or job.naive or not ranges.calls:
+            if fewer == FEWER or job.naive or not ranges.calls or not _split_for_fewer(grouping, job, state, fewer):
                 break
-            fewer = True
-            if not _split_for_fewer(grouping, job, state):
-                break
+            fewer += 1
             continue
         if apart and all(func.vregs[v].file == "B" for v in victims):
             apart = False
@@ -161,7 +160,7 @@ def allocate_function(func: Function, job: Job) -> tuple[int, ...]:
     return tuple(sorted(vanished))
 
 
-def _split_for_fewer(grouping: Grouping, job: Job, state: spill.SpillState) -> bool:
+def _split_for_fewer(grouping: Grouping, job: Job, state: spill.SpillState, attempt: int) -> bool:
     """See :func:`splitting.for_fewer_registers`."""
 
     def destroyed(inst: Inst) -> int:
@@ -169,7 +168,7 @@ def _split_for_fewer(grouping: Grouping, job: Job, state: spill.SpillState) -> b
 
     peak = _peak(grouping, [g for g in grouping.groups if g.file == "R"])
     free = REGISTERS_PER_SM // (SM_RESIDENCY.get(job.target.sm, (64, 32))[0] * 32)
-    return bool(splitting.for_fewer_registers(grouping.ranges, state, grouping, destroyed, peak, free))
+    return bool(splitting.for_fewer_registers(grouping.ranges, state, grouping, destroyed, peak, free, attempt))
 
 
 def _calls_clobber(func: Function, job: Job) -> dict[str, int]:

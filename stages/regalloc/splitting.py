@@ -106,17 +106,24 @@ def over_calls(ranges: Ranges, state: SpillState, victims: Iterable[int]) -> set
 
 
 def for_fewer_registers(
-    ranges: Ranges, state: SpillState, grouping: Grouping, destroyed: Callable[[Inst], int], peak: int, free: int
+    ranges: Ranges,
+    state: SpillState,
+    grouping: Grouping,
+    destroyed: Callable[[Inst], int],
+    peak: int,
+    free: int,
+    attempt: int,
 ) -> set[int]:
     """Save values over calls on side ways (slow paths of divisions) if that may leave more warps resident: a value that
     may only have registers that the call preserves seldom fits between the others. ``destroyed``: what a call destroys;
-    ``peak``: the most registers live at once; ``free``: so many cost no warp. Returns the values that were split."""
+    ``peak``: the most registers live at once; ``free``: so many cost no warp; ``attempt``: how often it was not
+    enough. Returns the values that were split."""
     groups = [g for g in grouping.groups if g.file == "R" and g.fixed < 0]
     used = max([g.base + g.width for g in groups], default=0)
     least = max([peak + 1, *[_least(ranges, groups, i, destroyed(ranges.insts[i])) for i in ranges.calls]])
     if _units(used) <= max(_units(least), free // REG_UNIT) or not all(_is_aside(ranges, i) for i in ranges.calls):
         return set()
-    high = {v for g in groups if g.base + g.width > least for v, _ in g.members}
+    high = {v for g in groups if g.base + g.width > least - 2 * attempt for v, _ in g.members}
     return over_calls(ranges, state, high)
 
 

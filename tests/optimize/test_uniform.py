@@ -160,3 +160,18 @@ def test_slow_paths_leave_uniform_registers_alone() -> None:
     )
     assert stats["words in uniform registers"] >= 1
     assert any(i.op == "ULDC" and not i.mods for i in insts(unit))
+
+
+def test_divisions_leave_most_registers_to_their_callers() -> None:
+    """17 values and an address are alive over a slow path, which has nine registers, and one for the lower half of the
+    return address: 32 in all with R1 and the two that each kernel reports; before, 34."""
+    from benchmarks.cubin_facts import kernel_facts
+    from orchestrator.api import compile_ptx
+
+    live = 17
+    loads = "".join(f"ld.global.u32 %r{n + 10}, [%rd3+{4 * n + 8}];\n" for n in range(live))
+    uses = "".join(f"mad.lo.u32 %r1, %r1, %r{n + 10}, %r{(n + 1) % live + 10};\n" for n in range(live))
+    body = "ld.global.f32 %f1, [%rd3]; ld.global.f32 %f2, [%rd3+4];\n" + loads
+    body += "div.rn.f32 %f1, %f1, %f2; mov.b32 %r1, %f1;\n" + uses + "st.global.u32 [%rd3], %r1; ret;"
+    text = kernel(HEAD + body, "sm_90")
+    assert kernel_facts(compile_ptx(text, "sm_90", {}, name="t.ptx"))["k"].registers <= 32
