@@ -121,7 +121,7 @@ def for_fewer_registers(
     groups = [g for g in grouping.groups if g.file == "R" and g.fixed < 0]
     used = max([g.base + g.width for g in groups], default=0)
     least = max([peak + 1, *[_least(ranges, groups, i, destroyed(ranges.insts[i])) for i in ranges.calls]])
-    if _units(used) <= max(_units(least), free // REG_UNIT) or not all(_is_aside(ranges, i) for i in ranges.calls):
+    if _units(used) <= max(_units(least + 1), free // REG_UNIT) or not all(_is_aside(ranges, i) for i in ranges.calls):
         return set()
     high = {v for g in groups if g.base + g.width > least - 2 * attempt for v, _ in g.members}
     return over_calls(ranges, state, high)

@@ -70,9 +70,9 @@ def test_values_are_saved_beside_the_call() -> None:
 
 
 def test_values_over_slow_paths_take_no_step_of_occupancy() -> None:
-    """12 values, most of them alive over 11 calls of slow paths, which leave them 20 registers of 32: 34 without
+    """14 values, most of them alive over 12 calls of slow paths, which leave them 20 registers of 32: 34 without
     splits."""
-    values, rounds = 12, 3
+    values, rounds = 14, 3
     loads = "".join(f"ld.global.f32 %f{n}, [%rd1+{4 * n}];\n" for n in range(values))
     steps = ""
     for k in range(rounds):
