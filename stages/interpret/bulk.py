@@ -54,10 +54,12 @@ def copy(code: Code, step: Step, pc: int) -> Action:
         raise Unsupported(inst.opcode)
     get_to, get_from = address(code, step.function, to), address(code, step.function, frm)
     size_of = get(code, step.function, operands[2])
-    rest = operands[3:]
+    rest = operands[5 if inst.has("ignore_oob") else 3 :]  # counts of bytes that may lie outside: they are copied
     bar = rest.pop(0) if inst.has("mbarrier::complete_tx::bytes") else None
     barrier = address(code, step.function, bar) if isinstance(bar, Addr) else None
-    targets = get(code, step.function, rest.pop(0)) if inst.has("multicast::cluster") else None
+    several = any(x.startswith("multicast::cluster") for x in inst.mods)
+    targets = get(code, step.function, rest.pop(0)) if several else None
+    width = 32 if inst.has("multicast::cluster::32b") else 16
     if inst.has("L2::cache_hint"):
         rest.pop(0)
     lanes = get(code, step.function, rest.pop(0)) if inst.has("cp_mask") else None
@@ -76,7 +78,7 @@ def copy(code: Code, step: Step, pc: int) -> Action:
             one = threads[k : k + 1]
             source, span = _bytes(m, from_space, int(b[k]), size, one, "copy")
             data = source.data[span].copy()
-            ends = [int(a[k])] if masks is None else [in_block(m, int(a[k]), r) for r in bits(int(masks[k]) & 0xFFFF)]
+            ends = [int(a[k])] if masks is None else [in_block(m, int(a[k]), r) for r in bits(int(masks[k]), width)]
             for j, end in enumerate(ends):
                 dest, out = _bytes(m, to_space, end, size, one, "copy")
                 if reduce is not None:
@@ -89,7 +91,7 @@ def copy(code: Code, step: Step, pc: int) -> Action:
                 if m.track:
                     dest.mark(np.arange(out.start, out.stop), 1, pc)
                 if bars is not None:
-                    at = int(bars[k]) if masks is None else in_block(m, int(bars[k]), bits(int(masks[k]) & 0xFFFF)[j])
+                    at = int(bars[k]) if masks is None else in_block(m, int(bars[k]), bits(int(masks[k]), width)[j])
                     arrived(
                         m,
                         step,
@@ -103,8 +105,9 @@ def copy(code: Code, step: Step, pc: int) -> Action:
     return run
 
 
-def bits(mask: int) -> list[int]:
-    return [r for r in range(16) if mask >> r & 1]
+def bits(mask: int, width: int = 16) -> list[int]:
+    """The blocks that a mask of this many bits names."""
+    return [r for r in range(width) if mask >> r & 1]
 
 
 def in_block(m: Machine, a: int, rank: int) -> int:

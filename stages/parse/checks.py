@@ -64,6 +64,13 @@ def _among(index: int, *values: int, shown: int = 0) -> Check:
     return check
 
 
+def _everyone(name: str, mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[str]:
+    """The mask of threads of a reduction that the whole warp makes."""
+    value, every = _constant(operands, 4), 0xFFFFFFFF
+    head = f"Argument 5 of instruction '{name}': unexpected value '{value}', expected to be '{every}'"
+    return [] if value is None or value & every == every else [head]
+
+
 def _copy_size(*values: int) -> Check:
     """`cp.async`: the size, and that of its source, which is not greater."""
     size = _among(2, *values)
@@ -295,6 +302,7 @@ CHECKS: Final[dict[str, Check]] = {
     "fence128": _among(2, 128),
     "zero2": _among(2, 0),
     "parity": _among(2, 0, 1),
+    "everyone": _everyone,
     "cpsize": _copy_size(4, 8, 16),
     "cpsize16": _copy_size(16),
 }

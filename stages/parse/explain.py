@@ -144,7 +144,7 @@ def _forms(name: str) -> str:
 
 _WORDS = {
     "d": "register", "d_": "register or _", "s": "source", "x": "source", "i": "constant", "m": "[address]",
-    "mt": "[map, {coordinates}]",
+    "mt": "[map, {coordinates}]", "mh": "[endpoint, offset]", "mhc": "[endpoint, offset, counter]",
     "dp": "predicate", "dpp": "predicate or pair", "ps": "predicate", "l": "label", "tx": "[texture, {coordinates}]",
 }  # fmt: skip
 

@@ -231,6 +231,17 @@ def _map_prefetch(name: str, mods: tuple[str, ...], types: tuple[str, ...]) -> s
     return f"State space incorrect for instruction '{name}'" if odd else ""
 
 
+def _ordered_copy(name: str, mods: tuple[str, ...], types: tuple[str, ...]) -> str:
+    """Bulk copies: what is weak has no type, what stays in the cluster few scopes."""
+    scope = _of(mods, rules.SCOPES)
+    copied = "reduce" not in name
+    if copied and "weak" in mods and types == ("b128",):
+        return f"Illegal modifier '.weak' for instruction '{name}' with '.b128'"
+    if scope in ("gpu", "sys") and "relaxed" in mods and "shared::cluster" in mods and "shared::cta" in mods:
+        return f"Illegal modifier '.{scope}' for instruction '{name}' with '.relaxed.shared::cluster.shared::cta'"
+    return ""
+
+
 def _absolute(name: str, mods: tuple[str, ...], types: tuple[str, ...]) -> str:
     odd = "abs" in mods and types != ("f32",)
     return f"Instruction '{name}' requires '.f32' type with '.abs' modifier." if odd else ""
@@ -276,7 +287,10 @@ _RULES: Final[dict[str, tuple[Rule, ...]]] = {
     "fma": (_rectified,),
     "atom": (_unflushed,),
     "red": (_unflushed,),
-    "cp.reduce.async.bulk": (_unflushed,),
+    "cp.async.bulk": (_ordered_copy,),
+    "multimem.cp.async.bulk": (_ordered_copy,),
+    "multimem.cp.reduce.async.bulk": (_ordered_copy,),
+    "cp.reduce.async.bulk": (_ordered_copy, _unflushed),
     **dict.fromkeys(("rcp", "sqrt", "div", "ex2", "tanh"), (_approximate,)),
     **{f"v{x}{n}": (_video,) for n in "24" for x in ("add", "sub", "avrg", "absdiff", "min", "max", "set")},
     "tensormap.replace": (_tensor_map,),

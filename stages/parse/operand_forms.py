@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ir_format.ptx import Addr, Operand, PtxReg, Reg, Sym
-from stages.parse import compat, rules, textures
+from stages.parse import brackets, compat, rules, textures
 from stages.parse.sregs import ANY_INTEGER
 from stages.parse.table import OperandSpec
 from stages.parse.vectors import alien_neighbours, common, elements
@@ -176,6 +176,8 @@ _FITS: Final[dict[str, Callable[[OperandSpec, str, int, str], bool]]] = {
     "i": lambda s, t, v, k: k == "i",
     "m": _memory,
     "mt": _tensor,
+    "mh": lambda s, t, v, k: brackets.is_handle(k, 1),
+    "mhc": lambda s, t, v, k: brackets.is_handle(k, 2),
     "ta": _tensor_memory,
     "mq": _query,
     "ms": _query,

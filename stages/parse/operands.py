@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ir_format.late_pattern import late_pattern
 from ir_format.ptx import (
     Addr,
@@ -254,6 +256,11 @@ def _vector(s: Scanner, fs: FunctionState) -> Typed:
     return Vec(tuple(elems)), "(" + ",".join(kinds) + ")"
 
 
+#: What follows the first name in brackets: names and vectors (measured, ptxas 13.5): coordinates; a sampler, or the
+#: offset of a handle, and another; a tensor's address, sizes and strides before its coordinates.
+_INSIDE: Final = ("V", "N", "NV", "NN", "NVV", "NVVNV")
+
+
 def _bracket(s: Scanner, fs: FunctionState) -> Typed:
     """`[address]`; for textures and tensors `[name, name]`, `[name, {...}]` or `[name, name, {...}]`."""
     s.next()
@@ -269,20 +276,22 @@ def _bracket(s: Scanner, fs: FunctionState) -> Typed:
     if s.kind != "," or not plain or s.text[end : s.start].strip():
         s.syntax_error()
     s.next()
-    parts, kinds = [first], [kind]
-    if s.kind == "id" and s.tok != "_":
+    parts, kinds, seen = [first], [kind], ""
+    while True:
+        seen += "V" if s.kind == "{" else "N" if s.kind == "id" and s.tok != "_" else "?"
+        if not any(form.startswith(seen) for form in _INSIDE):
+            s.syntax_error()
         end = s.pos
-        part, kind = _named(s, fs)
-        if s.text[end : s.start].strip():
+        part, kind = _vector(s, fs) if seen[-1] == "V" else _named(s, fs)
+        if seen[-1] == "N" and s.text[end : s.start].strip():
             s.syntax_error()
         parts.append(part)
         kinds.append(kind)
-    if len(parts) == 1 or s.accept(","):
-        if s.kind != "{":
-            s.syntax_error()
-        part, kind = _vector(s, fs)
-        parts.append(part)
-        kinds.append(kind)
+        if s.kind != "," or seen == "V":
+            break
+        s.next()
+    if seen not in _INSIDE:
+        s.syntax_error()
     s.expect("]")
     return Bracket(tuple(parts)), "a2:" + ",".join(kinds)
 

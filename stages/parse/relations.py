@@ -74,6 +74,22 @@ def order_and_scope(name: str, mods: tuple[str, ...], types: tuple[str, ...], ta
     return []
 
 
+def ordered_copy(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """Bulk copies: `.relaxed` needs a scope, and a copy the type of a whole access; a scope needs an order. The type
+    came with 13.5, for all versions."""
+    scope = next((m for m in mods if m in rules.SCOPES), "")
+    if types == ("b128",) and not target.since("13.5"):
+        return [f"Unexpected instruction types specified for '{name}'"]
+    out = []
+    if scope and "relaxed" not in mods:
+        out.append(f"Modifier '.{scope}' requires modifier '.order'")
+    if "relaxed" in mods and not types:
+        out.append(f"Instruction '{name}' requires '.b128' type with '.relaxed' modifier.")
+    if "relaxed" in mods and not scope:
+        out.append(f"Modifier '.relaxed' requires scope with '{name}' instruction")
+    return out
+
+
 def load_spaces(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
     """Which spaces take an order, a cache priority, a prefetch size, 256 bits."""
     space = _space(mods)
@@ -340,6 +356,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
     "sured.b": (surface_atomics,),
     "sured.p": (surface_atomics,),
     **{name: (order_and_scope,) for name in _PAIRED},
+    **{f"{first}cp{what}.async.bulk": (ordered_copy,) for first in ("", "multimem.") for what in ("", ".reduce")},
 }
 RULES["multimem.ld_reduce"] = (order_and_scope, accumulate)
 
@@ -375,7 +392,7 @@ def ordered_fence(mods: tuple[str, ...], target: Target) -> list[str]:
 
 
 #: Rules that ptxas applies between the gates of an instruction and those of its modifiers, whatever the operands are.
-_BETWEEN: Final = frozenset((order_and_scope, tensor_modes))
+_BETWEEN: Final = frozenset((order_and_scope, ordered_copy, tensor_modes))
 
 
 def between(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:

@@ -124,8 +124,9 @@ def multicast(ctx: Context, v: View, lane: int, to: int, source: int, size: int,
         arrive(ctx, v, in_block(np.array([barrier], u32), r), one, size)
 
 
-def bits(mask: int) -> list[int]:
-    return [r for r in range(16) if mask >> r & 1]
+def bits(mask: int, width: int = 16) -> list[int]:
+    """The blocks that a mask of this many bits names."""
+    return [r for r in range(width) if mask >> r & 1]
 
 
 Reduce = Callable[[Arr, Arr], Arr]
@@ -189,7 +190,8 @@ def bulk(b: Build) -> InstFn:
     if len(spaces) != 2 or any(x not in _KNOWN for x in words):
         raise b.refuse()
     to, source = mem_of(b, 0), mem_of(b, 1)
-    several, masked = "MULTICAST" in words, "DST_G_BYTE_MASK" in words
+    wide = "MULTICAST32" in words  # its mask is the word after the size
+    several, masked = wide or "MULTICAST" in words, "DST_G_BYTE_MASK" in words
     size_row = next(b.row(o) for o in b.inst.srcs if isinstance(o, Reg) and o.file == "UR")
     get_to = address64(b, to, True) if spaces[0] == "G" else address32(b, to)
     get_from = address64(b, source, True) if spaces[1] == "G" else address32(b, source)
@@ -205,7 +207,7 @@ def bulk(b: Build) -> InstFn:
                 continue
             memory, span = _span(b.ctx, v, spaces[1], f[one], one, size, "read")
             data = memory.data[span].copy()
-            ranks = bits(word >> 16) if several else [-1]
+            ranks = bits(int(v.U[size_row + 1][lane]) if wide else word >> 16, 32 if wide else 16) if several else [-1]
             for r in ranks:
                 address = a[one] if r < 0 else in_block(a[one], r)
                 dest, out = _span(b.ctx, v, spaces[0], address, one, size, "write")
@@ -226,6 +228,11 @@ _KNOWN: Final = frozenset(
         "S",
         "G",
         "MULTICAST",
+        "MULTICAST32",
+        "STRONG",
+        "SM",
+        "GPU",
+        "SYS",
         "DST_G_BYTE_MASK",
         "ADD",
         "MIN",

@@ -124,7 +124,8 @@ def operand_text(spec: OperandSpec, row: Row, types: tuple[str, ...], mods: list
         "l": "LL", "k": "_", "o": "%rd1", "dsel": "%r1.b0",
         "dpack": _PACKS.get(type_, "{%bb1, %bb2}"),
         "spack": _PACKS.get(type_, "{%bb1, %bb2}"),
-        "mt": _tensor(mods), "tx": _coordinates(row, types, mods), "ms": "[%rd1]",
+        "mh": "[%r1, %rd1]", "mhc": "[%r1, %rd1, %rd2]", "mt": _tensor(mods),
+        "tx": _coordinates(row, types, mods), "ms": "[%rd1]",
         "mq": "[sf]" if row.name.startswith("suq") else "[tx]", "t": "TT",
         "toff": _sized("%r", mods), "tgrad": _sized("%f", mods), "tcmp": "%f1",
     }[role]  # fmt: skip
@@ -139,6 +140,7 @@ _CONSTANTS = {
     "wgmma": "1",
     "wgmmasp": "1",
     "power2": "8",
+    "everyone": "0xffffffff",
 }
 _COORDINATES = {"1d": 1, "2d": 2, "3d": 4, "a1d": 2, "a2d": 4, "cube": 4, "acube": 4, "2dms": 4, "a2dms": 4}
 

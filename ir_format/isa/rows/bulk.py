@@ -13,9 +13,10 @@ from __future__ import annotations
 TEXT = r"""
 enum ublko   = ADD MIN MAX INC DEC AND OR XOR
 enum ublkt   = _ S32 U64 S64 F16.RN F32.RN F32.FTZ.RN F64.RN BF16.RN ? ? ? ? ? ? ?
-enum ublkord = _ ? ? ? ? ? ? ? ? ? STRONG.SYS ? ? ? ? ?
+enum ublkord = _ ? ? ? ? STRONG.SM ? STRONG.GPU ? ? STRONG.SYS ? ? ? ? ?
 enum ltcs    = _ LTC64B LTC128B LTC256B
-def ubmods   = .MULTICAST@75 <100+>.DST_G_BYTE_MASK@84 .ltcs@81-82 .SEQUENCED@83 <100-110>.COUNTED@85
+def ubhead   = .MULTICAST@75 <100+>.DST_G_BYTE_MASK@84 .ltcs@81-82 .SEQUENCED@83
+def ubmods   = $ubhead <100-110>.COUNTED@85 .ublkord@77-80
 def tdim     = .{1D:3 2D:4 3D:5 4D:6 5D:7 ? ? ?}:dim@79-81
 def sdim     = .{1D:2 2D:3 3D:4 4D:5 5D:6 ? ? ?}:dim@79-81
 def pdim     = .{1D:1 2D:2 3D:3 4D:4 5D:5 ? ? ?}:dim@79-81
@@ -27,10 +28,14 @@ def twocta   = <100-110>.2CTA@85
 op UBLKCP     read=global,shared write=global,shared,cluster protocol noduplicate class=bulk
 UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m2:MU(24) us:UR@64            ; .{G.G S.G ? ?}@73-74 $ubmods 76=0
 UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m2:MU(24) us:UR@64 x2:MU(D40) ; .{G.G S.G ? ?}@73-74 $ubmods 76=1
-UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64             ; .{? ? G.S S.S}@73-74 $ubmods 76=0
-UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64 x2:MU(D40)  ; .{? ? G.S S.S}@73-74 $ubmods 76=1
-UBLKCP.S.G.MULTICAST32 3ba+91 - sm=107  <- t2:MU(32) m2:MU(24) us2:UR@64            ; 73-74=1 87=1 .ltcs@81-82 76=0
-UBLKCP.S.G.MULTICAST32 3ba+91 - sm=107  <- t2:MU(32) m2:MU(24) us2:UR@64 x2:MU(D40) ; 73-74=1 87=1 .ltcs@81-82 76=1
+UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64
+          ; .{? ? G.S S.S}@73-74 $ubhead .ublkord@77-80 76=0
+UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64 x2:MU(D40)
+          ; .{? ? G.S S.S}@73-74 $ubhead .ublkord@77-80 76=1
+UBLKCP.S.G.MULTICAST32 3ba+91 - sm=107  <- t2:MU(32) m2:MU(24) us2:UR@64
+          ; 73-74=1 87=1 .ltcs@81-82 .ublkord@77-80 76=0
+UBLKCP.S.G.MULTICAST32 3ba+91 - sm=107  <- t2:MU(32) m2:MU(24) us2:UR@64 x2:MU(D40)
+          ; 73-74=1 87=1 .ltcs@81-82 .ublkord@77-80 76=1
 op UBLKRED    read=global,shared write=global,shared,cluster atomic protocol noduplicate class=bulk
 UBLKRED      3bb+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64
           ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 .ublkord@77-80 76=0
@@ -105,4 +110,13 @@ LDGMC        1a5 GU sm=100+     d/at <- m:M(R24,O40-63,U64,X82,W81)
           ; .E 72=1 .{ADD MIN MAX HPADD}@88-89 87=1
           .{? E5M2x4.RN:1 E5M2x8.RN:2 E5M2x16.RN:4 E4M3x4.RN:1 E4M3x8.RN:2 E4M3x16.RN:4 ? ? ? ? ? ? ? ? ?}:at@73-76
           .STRONG.SYS 77-80=10
+# ---- with a counter: t is the address and the counter's (PTX's fabric copies)
+UBLKCP       3ba+91 - sm=100-110 <- t4:MU(32) m:MU(24) us:UR@64
+          ; .{? ? G.S S.S}@73-74 $ubhead .COUNTED 85=1 .ublkord@77-80 76=0
+UBLKCP       3ba+91 - sm=100-110 <- t4:MU(32) m:MU(24) us:UR@64 x2:MU(D40)
+          ; .{? ? G.S S.S}@73-74 $ubhead .COUNTED 85=1 .ublkord@77-80 76=1
+UBLKRED      3bb+91 - sm=100-110 <- t4:MU(32) m:MU(24) us:UR@64
+          ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 .COUNTED 85=1 .ublkord@77-80 76=0
+UBLKRED      3bb+91 - sm=100-110 <- t4:MU(32) m:MU(24) us:UR@64 x2:MU(D40)
+          ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 .COUNTED 85=1 .ublkord@77-80 76=1
 """

@@ -14,6 +14,7 @@ from ir_format.ptx import PtxInst
 from stages.lower.builder import Builder, Rule
 from stages.lower.memory import Order, acquired, fence, resolve
 from stages.lower.rules.bulk import each_thread, shared_word, wide_word
+from stages.lower.rules.fabric import handle
 from stages.lower.rules.integer import Val, add32, add64, logic, minmax, negated, pair
 from stages.lower.rules.mbarriers import listed
 from stages.lower.spaces import from_generic, shared_place
@@ -353,7 +354,7 @@ def createpolicy(b: Builder, inst: PtxInst) -> None:
 def _range(b: Builder, inst: PtxInst, d: Reg, base: int) -> None:
     """The window in units of 2**k bytes, k = max(ceil(log2(size)) - 7, 12): its first unit and the number of units with
     the first priority, seven bits each."""
-    first = wide_word(b, inst, inst.operands[1])
+    first = handle(b, inst, inst.operands[1])[0] if inst.has("fabric") else wide_word(b, inst, inst.operands[1])
     primary, size = (b.in_reg(b.src(x, "u32")) for x in inst.operands[2:4])
     less, top, log, k = b.r(), b.r(), b.r(), b.r()
     add32(b, less, size, Imm("I", 0xFFFFFFFF))

@@ -53,6 +53,8 @@ REDUCTIONS: Final = {
     "or": "OR",
     "xor": "XOR",
 }
+#: Scopes of the accesses of a copy that is ordered (measured).
+_SCOPES: Final = {"cta": ".STRONG.SM", "cluster": ".STRONG.GPU", "gpu": ".STRONG.GPU", "sys": ".STRONG.SYS"}
 _TYPES = {
     "u32": "", "b32": "", "s32": ".S32", "u64": ".U64", "b64": ".U64", "s64": ".S64", "f16": ".F16.RN",
     "bf16": ".BF16.RN", "f32": ".F32.FTZ.RN", "f64": ".F64.RN",
@@ -238,17 +240,19 @@ def _bulk(b: Builder, inst: PtxInst) -> None:
     wide = inst.has(_MANY_32)
     size = _size(b, inst, ops[2], None if by_driver or wide else mask)
     sizes = [size, mask] if wide and mask is not None else [size]  # the mask is a word of its own
+    order = next((_SCOPES[m] for m in inst.mods if m in _SCOPES), "")
     if inst.has("reduce"):
         t = inst.types[0]
         what = next(m for m in inst.mods if m in REDUCTIONS)
         name = f"UBLKRED.{form}.{REDUCTIONS[what]}{'.F32.RN' if t == 'f32' else _TYPES[t]}"
-        name += ".STRONG.SYS" if inst.has("multimem") else ""
+        order = order or (".STRONG.SYS" if inst.has("multimem") else "")
     else:
         name = (
             f"UBLKCP.{form}"
             + (".MULTICAST32" if wide else ".MULTICAST" if many is not None and not by_driver else "")
             + (".DST_G_BYTE_MASK" if inst.has("cp_mask") else "")
         )
+    name += order
     if form == "G.S":
         to, src = wide_word(b, inst, ops[0]), shared_word(b, inst, ops[1])
         each_thread(b, lambda u: _put(b, name, (u.at_pair(to), u.at([src]), u.block([size]), *u.policy(policy))))

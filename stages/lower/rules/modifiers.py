@@ -26,7 +26,7 @@ _WIDTH = _s("lo hi wide")
 _CLAMP = _s("clamp wrap")
 _BULK = _s(
     "bulk reduce prefetch tensor L2 shared::cluster bulk_group read mbarrier::complete_tx::bytes multicast::cluster "
-    "cp_mask noftz weak ignore_oob sync_restrict::proxy::async"
+    "cp_mask noftz weak relaxed ignore_oob sync_restrict::proxy::async"
 ) | _s(
     "add min max inc dec and or xor 1d 2d 3d 4d 5d tile im2col im2col::w im2col::w::128 im2col_no_offs tile::gather4 "
     "tile::scatter4 cta_group::1 cta_group::2"
@@ -88,7 +88,9 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     "prefetch": _s("local global L1 L2 L1::32B valid_addr L2::evict_last L2::evict_normal tensormap param const"),
     "prefetchu": _s("L1"),
     "discard": _s("global L2"),
-    "fabric": _s("submit wait op_restrict::fetching sync_restrict::reads"),
+    "fabric": _s("submit wait op_restrict::fetching sync_restrict::reads try_get try_put try_red try_pullred async")
+        | _s("multimem shared::cta mbarrier::complete_tx::bytes mbarrier::complete_tx::16B mbarrier::report::fabric")
+        | _s("cp_mask counted::bytes relaxed sys and or xor add min max acc::f16 acc::f32 sync") | _HINT,
     "applypriority": _s("global L2::evict_normal async bulk bulk_group tensor tile tile::gather4 im2col im2col::w "
         "im2col::w::128 1d 2d 3d 4d 5d"), "mov": _s("v2 v4"), "cvta": _SPACES | _s("to"), "isspacep": _SPACES,
     "cvt": _s("sat pack"),
@@ -138,7 +140,7 @@ MODIFIERS: Final[dict[str, frozenset[str]]] = {
     "tcgen05": _TCGEN05
         | _s("multicast::cluster::16b multicast::cluster::32b sync_restrict::shared::read::mma::a"),
     "mapa": _s("shared::cluster"), "getctarank": _s("shared::cluster"),
-    "createpolicy": _s("global fractional range cvt L2 L2::evict_last L2::evict_first L2::evict_unchanged "
+    "createpolicy": _s("global fabric fractional range cvt L2 L2::evict_last L2::evict_first L2::evict_unchanged "
         "L2::evict_normal"),
 }  # fmt: skip
 _NONE: Final[frozenset[str]] = frozenset()

@@ -96,6 +96,16 @@ def _reduction(b: Builder, inst: PtxInst, op: str, t: str, bits: int) -> str:
     return f"{how}.{byte}x{bits // 8}.RN"
 
 
+def pulled(b: Builder, inst: PtxInst) -> tuple[str, int]:
+    """Operation of a load that reduces whole words over the copies, and its bits: integers one at a time, floats as
+    many as 128 bits hold. There is no word for the type that it adds in (both as in ptxas 13.5's code)."""
+    t = inst.types[0]
+    bits = b.bits(t) if t in _MC_INT else 128
+    mods = tuple([m for m in inst.mods if not m.startswith("acc::")])
+    plain = PtxInst(inst.op, mods, inst.types, inst.operands, inst.guard, inst.line, inst.loc, inst.row)
+    return _reduction(b, plain, next(m for m in inst.mods if m in REDUCTIONS), t, bits), bits
+
+
 def _red(b: Builder, inst: PtxInst, op: str, t: str, bits: int) -> str:
     if t in _RED_INT:
         return REDUCTIONS[op] + _RED_INT[t]

@@ -155,14 +155,6 @@ def membar(b: Builder, inst: PtxInst) -> None:
     _fenced(b, "SC", scope)
 
 
-def fabric(b: Builder, inst: PtxInst) -> None:
-    """fabric.submit sends what was asked for, and fabric.wait orders reads, which wait anyway (as in ptxas's code)."""
-    if inst.has("submit") and not inst.has("op_restrict::fetching"):
-        with b.region():
-            b.emit("UTMACMDFLUSH")
-            b.emit("DEPBAR.LE", (), (Name("N", "SB0"), Imm("I", 0)))
-
-
 def fence_rule(b: Builder, inst: PtxInst) -> None:
     if inst.has("tensormap::generic"):
         b.need(inst, "tensor-maps")
@@ -443,7 +435,7 @@ def pmevent(b: Builder, inst: PtxInst) -> None:
 
 
 RULES: dict[str, Rule] = {
-    "fabric": fabric, "bar": bar, "barrier": bar, "membar": membar, "fence": fence_rule, "shfl": shfl, "vote": vote,
+    "bar": bar, "barrier": bar, "membar": membar, "fence": fence_rule, "shfl": shfl, "vote": vote,
     "activemask": activemask, "match": match,
     "redux": redux, "elect": elect, "cp": cp, "nanosleep": nanosleep, "griddepcontrol": griddep, "pmevent": pmevent,
 }  # fmt: skip

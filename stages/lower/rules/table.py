@@ -25,6 +25,7 @@ MODULES: Final = {
     "rules.bulk": "setmaxnreg",
     "rules.cluster": "clusterlaunchcontrol",
     "rules.control": "bra brkpt brx call exit ret trap",
+    "rules.fabric": "fabric",
     "rules.integer": "abs add addc clmad mad mad24 madc max min mul mul24 neg sad sub subc",
     "rules.matrix": "ldmatrix movmatrix stmatrix",
     "rules.memory": "applypriority cvt cvta discard isspacep istypep ld ldu mov prefetch prefetchu st",
@@ -32,8 +33,7 @@ MODULES: Final = {
     "rules.multimem": "multimem",
     "rules.stack": "alloca stackrestore stacksave",
     "rules.surface": "suld sured sust",
-    "rules.sync": "activemask bar barrier cp elect fabric fence griddepcontrol match membar nanosleep pmevent redux "
-    "shfl vote",
+    "rules.sync": "activemask bar barrier cp elect fence griddepcontrol match membar nanosleep pmevent redux shfl vote",
     "rules.tcgen05": "tcgen05",
     "rules.tensormap": "tensormap",
     "rules.texture": "suq tex tld4 txq",

@@ -9,7 +9,8 @@ The files of this package hold rows as text, one per line, in five or six column
 * slots: modifiers in canonical order; `a/b` is a choice, `?` makes a slot optional, `$name` a named choice from
   `CHOICES`; `T` marks the place of the types if not at the end.
 * operands, in order: a role, then optionally a type, e.g. `d`, `s2`, `s:b32`, `dv4:f32`, `xV~`. Roles: d destination
-  register, s source register or constant, x the same or a special register, i constant, m memory, mt tensor map, ta
+  register, s source register or constant, x the same or a special register, i constant, m memory, mt tensor map, mh
+  handle of a fabric (mhc: with a counter), ta
   tensor memory, l label, dp predicate destination, dpp predicate destination or pair, ps predicate source, d_
   destination or `_`, `d|p` destination with optional predicate, others for textures and video (see
   `stages.parse.match`). `V` after the role: a vector if a `.v` modifier is present; `v4` a vector of four, `v` of any
@@ -101,7 +102,7 @@ _BAR = late_pattern(r"\|(?!p)")  # the bar of an operand `d|p` does not separate
 _MODULES = (arith, async_copy, control, convert, logic, matrix, memory, tensor5, texture, video)
 _FAMILIES = {**matrix.FAMILIES, **tensor5.FAMILIES}
 _OPERAND = late_pattern(
-    r"(dtex|dsel|dmask|dpp|dp|d_|dpack|d|spack|sel|nsel|msel|s|x|i|mt|mq|ms|ta|m|l|tx|toff|tcmp|tgrad|t|ps|k|o)"
+    r"(dtex|dsel|dmask|dpp|dp|d_|dpack|d|spack|sel|nsel|msel|s|x|i|mt|mq|ms|mhc|mh|ta|m|l|tx|toff|tcmp|tgrad|t|ps|k|o)"
     r"(V|v\d*)?(\d)?(~)?(!)?(?::(\w+))?(\|p)?(\?)?(?:@(.+))?"
 )
 

@@ -13,23 +13,43 @@ cp.async.commit_group | - | | | v7.0 t80
 cp.async.wait_group | - | | i | v7.0 t80
 cp.async.wait_all | - | | | v7.0 t80
 cp.async.mbarrier.arrive | b64 | noinc? shared/shared::cta? | m | v7.0 t80
-cp.async.bulk | - | weak? shared::cluster global mbarrier::complete_tx::bytes \
+cp.async.bulk | - | weak? relaxed? $scope? shared::cluster global mbarrier::complete_tx::bytes \
 multicast::cluster/multicast::cluster::16b? L2::cache_hint? | \
 m, m, s:u32, m, s:u16@multicast::cluster/multicast::cluster::16b, s:u64@L2::cache_hint | v8.0 t90 | size16
-cp.async.bulk | - | weak? shared::cluster global mbarrier::complete_tx::bytes multicast::cluster::32b \
+cp.async.bulk | - | weak? relaxed? $scope? shared::cluster global mbarrier::complete_tx::bytes multicast::cluster::32b \
 L2::cache_hint? | \
 m, m, s:u32, m, s:u32, s:u64@L2::cache_hint | v9.4 on=107f | size16
-cp.async.bulk | - | weak? shared::cta global mbarrier::complete_tx::bytes L2::cache_hint? | \
+cp.async.bulk | - | weak? relaxed? $scope? shared::cta global mbarrier::complete_tx::bytes L2::cache_hint? | \
 m, m, s:u32, m, s:u64@L2::cache_hint | v8.6 t90 | size16
-cp.async.bulk | - | weak? shared::cta global mbarrier::complete_tx::bytes L2::cache_hint? ignore_oob | \
-m, m, s:u32, s:u32, s:u32, m, s:u64@L2::cache_hint | v9.2 t90 | size16
-cp.async.bulk | - | weak? shared::cluster shared::cta mbarrier::complete_tx::bytes | m, m, s:u32, m | v8.0 t90 | size16
-cp.async.bulk | - | weak? global shared::cta bulk_group L2::cache_hint? | m, m, s:u32, s:u64@L2::cache_hint | \
-v8.0 t90 | size16
-cp.async.bulk | - | weak? global shared::cta bulk_group L2::cache_hint? cp_mask | \
+cp.async.bulk | - | weak? relaxed? $scope? shared::cta global mbarrier::complete_tx::bytes L2::cache_hint? ignore_oob \
+| m, m, s:u32, s:u32, s:u32, m, s:u64@L2::cache_hint | v9.2 t90 | size16
+cp.async.bulk | - | weak? relaxed? cta/cluster? shared::cluster shared::cta mbarrier::complete_tx::bytes | m, m, \
+s:u32, m | v8.0 t90 | size16
+cp.async.bulk | - | weak? relaxed? $scope? global shared::cta bulk_group L2::cache_hint? | m, m, s:u32, \
+s:u64@L2::cache_hint | v8.0 t90 | size16
+cp.async.bulk | - | weak? relaxed? $scope? global shared::cta bulk_group L2::cache_hint? cp_mask | \
 m, m, s:u32, s:u64@L2::cache_hint, s:u16 | v8.6 t100 | size16
-multimem.cp.async.bulk | - | weak? global shared::cta bulk_group | m, m, s:u32 | v9.1 t90 | size16
-multimem.cp.async.bulk | - | weak? global shared::cta bulk_group cp_mask | m, m, s:u32, s:u16 | v9.1 t100 | size16
+multimem.cp.async.bulk | - | weak? relaxed? $scope? global shared::cta bulk_group | m, m, s:u32 | v9.1 t90 | size16
+multimem.cp.async.bulk | - | weak? relaxed? $scope? global shared::cta bulk_group cp_mask | m, m, s:u32, s:u16 | v9.1 \
+t100 | size16
+cp.async.bulk | b128 | relaxed? $scope? shared::cluster global mbarrier::complete_tx::bytes \
+multicast::cluster/multicast::cluster::16b? L2::cache_hint? | m, m, s:u32, m, \
+s:u16@multicast::cluster/multicast::cluster::16b, s:u64@L2::cache_hint | v8.0 t90 | size16
+cp.async.bulk | b128 | relaxed? $scope? shared::cluster global mbarrier::complete_tx::bytes multicast::cluster::32b \
+L2::cache_hint? | m, m, s:u32, m, s:u32, s:u64@L2::cache_hint | v9.4 on=107f | size16
+cp.async.bulk | b128 | relaxed? $scope? shared::cta global mbarrier::complete_tx::bytes L2::cache_hint? | m, m, \
+s:u32, m, s:u64@L2::cache_hint | v8.6 t90 | size16
+cp.async.bulk | b128 | relaxed? $scope? shared::cta global mbarrier::complete_tx::bytes L2::cache_hint? ignore_oob | \
+m, m, s:u32, s:u32, s:u32, m, s:u64@L2::cache_hint | v9.2 t90 | size16
+cp.async.bulk | b128 | relaxed? cta/cluster? shared::cluster shared::cta mbarrier::complete_tx::bytes | m, m, s:u32, \
+m | v8.0 t90 | size16
+cp.async.bulk | b128 | relaxed? $scope? global shared::cta bulk_group L2::cache_hint? | m, m, s:u32, \
+s:u64@L2::cache_hint | v8.0 t90 | size16
+cp.async.bulk | b128 | relaxed? $scope? global shared::cta bulk_group L2::cache_hint? cp_mask | m, m, s:u32, \
+s:u64@L2::cache_hint, s:u16 | v8.6 t100 | size16
+multimem.cp.async.bulk | b128 | relaxed? $scope? global shared::cta bulk_group | m, m, s:u32 | v9.1 t90 | size16
+multimem.cp.async.bulk | b128 | relaxed? $scope? global shared::cta bulk_group cp_mask | m, m, s:u32, s:u16 | v9.1 \
+t100 | size16
 cp.async.bulk.commit_group | - | | | v8.0 t90
 cp.async.bulk.wait_group | - | read? | i | v8.0 t90
 cp.async.bulk.wait_group | - | sync_restrict::proxy::async | i | v9.5 t90
@@ -80,39 +100,46 @@ cp.async.bulk.prefetch.tensor | - | $dim L2 global tile/tile::gather4? L2::evict
 mt, s:u64@L2::cache_hint | v9.4 on=107f | tensor
 cp.async.bulk.prefetch.tensor | - | $dim L2 global im2col/im2col::w/im2col::w::128 L2::evict_last L2::cache_hint? | \
 mt, sv:b16, s:u64@L2::cache_hint | v9.4 on=107f | tensor
-cp.reduce.async.bulk | u32 | shared::cluster shared::cta mbarrier::complete_tx::bytes add/inc/dec/min/max | \
-m, m, s:u32, m | v8.0 t90 | size16
-cp.reduce.async.bulk | s32 | shared::cluster shared::cta mbarrier::complete_tx::bytes add/min/max | m, m, s:u32, m | \
-v8.0 t90 | size16
-cp.reduce.async.bulk | u64 | shared::cluster shared::cta mbarrier::complete_tx::bytes add | m, m, s:u32, m | \
-v8.0 t90 | size16
-cp.reduce.async.bulk | b32 | shared::cluster shared::cta mbarrier::complete_tx::bytes and/or/xor | m, m, s:u32, m | \
-v8.0 t90 | size16
-cp.reduce.async.bulk | u32 | global shared::cta bulk_group L2::cache_hint? add/inc/dec/min/max | \
+cp.reduce.async.bulk | u32 | relaxed? cta/cluster? shared::cluster shared::cta mbarrier::complete_tx::bytes \
+add/inc/dec/min/max | m, m, s:u32, m | v8.0 t90 | size16
+cp.reduce.async.bulk | s32 | relaxed? cta/cluster? shared::cluster shared::cta mbarrier::complete_tx::bytes \
+add/min/max | m, m, s:u32, m | v8.0 t90 | size16
+cp.reduce.async.bulk | u64 | relaxed? cta/cluster? shared::cluster shared::cta mbarrier::complete_tx::bytes add | m, \
+m, s:u32, m | v8.0 t90 | size16
+cp.reduce.async.bulk | b32 | relaxed? cta/cluster? shared::cluster shared::cta mbarrier::complete_tx::bytes \
+and/or/xor | m, m, s:u32, m | v8.0 t90 | size16
+cp.reduce.async.bulk | u32 | relaxed? $scope? global shared::cta bulk_group L2::cache_hint? add/inc/dec/min/max | \
 m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
-cp.reduce.async.bulk | s32,u64 | global shared::cta bulk_group L2::cache_hint? add/min/max | \
+cp.reduce.async.bulk | s32,u64 | relaxed? $scope? global shared::cta bulk_group L2::cache_hint? add/min/max | \
 m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
-cp.reduce.async.bulk | s64 | global shared::cta bulk_group L2::cache_hint? min/max | \
+cp.reduce.async.bulk | s64 | relaxed? $scope? global shared::cta bulk_group L2::cache_hint? min/max | \
 m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
-cp.reduce.async.bulk | f16,bf16 | global shared::cta bulk_group L2::cache_hint? min/max | \
+cp.reduce.async.bulk | f16,bf16 | relaxed? $scope? global shared::cta bulk_group L2::cache_hint? min/max | \
 m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
-cp.reduce.async.bulk | f16,bf16 | global shared::cta bulk_group L2::cache_hint? add noftz | \
+cp.reduce.async.bulk | f16,bf16 | relaxed? $scope? global shared::cta bulk_group L2::cache_hint? add noftz | \
 m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
-cp.reduce.async.bulk | f32 | global shared::cta bulk_group L2::cache_hint? add noftz | \
+cp.reduce.async.bulk | f32 | relaxed? $scope? global shared::cta bulk_group L2::cache_hint? add noftz | \
 m, m, s:u32, s:u64@L2::cache_hint | v9.4 t90 | size16
-cp.reduce.async.bulk | f32,f64 | global shared::cta bulk_group L2::cache_hint? add | \
+cp.reduce.async.bulk | f32,f64 | relaxed? $scope? global shared::cta bulk_group L2::cache_hint? add | \
 m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
-cp.reduce.async.bulk | b32,b64 | global shared::cta bulk_group L2::cache_hint? and/or/xor | \
+cp.reduce.async.bulk | b32,b64 | relaxed? $scope? global shared::cta bulk_group L2::cache_hint? and/or/xor | \
 m, m, s:u32, s:u64@L2::cache_hint | v8.0 t90 | size16
-multimem.cp.reduce.async.bulk | u32 | global shared::cta bulk_group add/inc/dec/min/max | m, m, s:u32 | v9.1 t90 | \
-size16
-multimem.cp.reduce.async.bulk | s32,u64 | global shared::cta bulk_group add/min/max | m, m, s:u32 | v9.1 t90 | size16
-multimem.cp.reduce.async.bulk | s64 | global shared::cta bulk_group min/max | m, m, s:u32 | v9.1 t90 | size16
-multimem.cp.reduce.async.bulk | f16,bf16 | global shared::cta bulk_group min/max | m, m, s:u32 | v9.1 t90 | size16
-multimem.cp.reduce.async.bulk | f16,bf16 | global shared::cta bulk_group add noftz | m, m, s:u32 | v9.1 t90 | size16
-multimem.cp.reduce.async.bulk | f32 | global shared::cta bulk_group add noftz | m, m, s:u32 | v9.4 t90 | size16
-multimem.cp.reduce.async.bulk | f32,f64 | global shared::cta bulk_group add | m, m, s:u32 | v9.1 t90 | size16
-multimem.cp.reduce.async.bulk | b32,b64 | global shared::cta bulk_group and/or/xor | m, m, s:u32 | v9.1 t90 | size16
+multimem.cp.reduce.async.bulk | u32 | relaxed? $scope? global shared::cta bulk_group add/inc/dec/min/max | m, m, \
+s:u32 | v9.1 t90 | size16
+multimem.cp.reduce.async.bulk | s32,u64 | relaxed? $scope? global shared::cta bulk_group add/min/max | m, m, s:u32 | \
+v9.1 t90 | size16
+multimem.cp.reduce.async.bulk | s64 | relaxed? $scope? global shared::cta bulk_group min/max | m, m, s:u32 | v9.1 t90 \
+| size16
+multimem.cp.reduce.async.bulk | f16,bf16 | relaxed? $scope? global shared::cta bulk_group min/max | m, m, s:u32 | \
+v9.1 t90 | size16
+multimem.cp.reduce.async.bulk | f16,bf16 | relaxed? $scope? global shared::cta bulk_group add noftz | m, m, s:u32 | \
+v9.1 t90 | size16
+multimem.cp.reduce.async.bulk | f32 | relaxed? $scope? global shared::cta bulk_group add noftz | m, m, s:u32 | v9.4 \
+t90 | size16
+multimem.cp.reduce.async.bulk | f32,f64 | relaxed? $scope? global shared::cta bulk_group add | m, m, s:u32 | v9.1 t90 \
+| size16
+multimem.cp.reduce.async.bulk | b32,b64 | relaxed? $scope? global shared::cta bulk_group and/or/xor | m, m, s:u32 | \
+v9.1 t90 | size16
 cp.reduce.async.bulk.tensor | - | $dim $scope? global shared::cta add/min/max/inc/dec/and/or/xor tile/im2col_no_offs? \
 bulk_group L2::cache_hint? | mt, m~, s:u64@L2::cache_hint | v8.0 t90 | tensor
 mbarrier.init | b64 | layout::v0/layout::v1? shared/shared::cta? | m, s:u32 | v7.0 t80

@@ -225,7 +225,8 @@ fence.proxy | async::generic | F:.sync_restrict | t90 v8.6
 fence.proxy | release/alias | F:generic addressing | t20 v2.0
 fence.proxy | async !global !shared::cta !shared::cluster | F:generic addressing | t20 v2.0
 mapa getctarank | !shared::cluster | F:generic addressing | t20 v2.0
-fabric.submit fabric.wait | | F:{name} | on=100g v9.3
+fabric.submit fabric.wait fabric.try_get.async fabric.try_put.async fabric.try_red.async fabric.try_pullred.async | | \
+F:{name} | on=100g v9.3
 applypriority.async.bulk applypriority.async.bulk.tensor | | F:{name} | v9.4
 applypriority.async.bulk applypriority.async.bulk.tensor | | I:{name} | on=107f
 membar.proxy | | F:membar.proxy | v7.5 t60
@@ -251,8 +252,13 @@ cp.async.bulk cp.async.bulk.tensor | shared::cta mbarrier::complete_tx::bytes !s
 with destination state space as .shared::cta | v8.6
 cp.async.bulk.tensor cp.async.bulk.prefetch.tensor cp.reduce.async.bulk.tensor | tile/im2col | F:.{mod} | t90 v8.0
 multimem.cp.* | | F:{name} | t90 v9.1
+cp.async.bulk multimem.cp.async.bulk cp.reduce.async.bulk multimem.cp.reduce.async.bulk | cta/cluster/gpu/sys | \
+F:{name}.{mod} | v9.3
+cp.async.bulk | relaxed shared::cluster global | I:cp.async.bulk.relaxed.shared::cluster.global | on=90a+100f+110f
 cp.async.bulk multimem.cp.async.bulk | cp_mask | F:.cp_mask | t100 v8.6
 cp.async.bulk multimem.cp.async.bulk | weak/volatile | F:{name}.{mod} | v9.3
+cp.async.bulk multimem.cp.async.bulk cp.reduce.async.bulk multimem.cp.reduce.async.bulk | relaxed | \
+F:{name}.{mod} | v9.3
 mma | scale_vec::4X ue8m0 | F:mma with .scale_vec::4X and .ue8m0 scale type | v9.1
 red.async st.async | | F:{name} | t90 v8.1
 st.async | b128 | F:st.async.b128 | v9.2
@@ -421,7 +427,11 @@ ld st | L1::* | M:.{mod}' on '{name} | v7.4 t70
 ld cp.async | L2::64B/L2::128B/L2::256B | F:cache prefetching | t75 v7.4
 ld cp.async | L2::256B | M:.L2::256B | t80
 ldu | b128 | F:Instruction type .b128 for instruction ldu | v8.3 t70
+createpolicy.range | fabric | F:.fabric | t100 v9.4
 * | bulk_group/mbarrier::complete_tx::bytes | F:.{mod} | t90 v8.0
+fabric.* | mbarrier::complete_tx::16B | F:.{mod} | v9.3 t90
+fabric.* | mbarrier::complete_tx::16B | F:.{mod} | t100
+fabric.* | mbarrier::report::fabric | F:.{mod} | v9.3 t100
 tcgen05.ld.red | NaN | F:.NaN | v7.0
 tcgen05.ld.red | NaN | M:.NaN | t80
 * | relaxed/acquire/release/acq_rel/sc/weak | F:.{mod} | v6.0 t70
@@ -452,7 +462,8 @@ OTHER = _AFTER
 
 # What ptxas 13.5 knows and orias does not support: beginnings of opcodes, and the gates before that answer.
 BEYOND = """
-fabric.try_get fabric.try_put fabric.try_red fabric.try_pullred | F | v9.3 on=100g
+fabric.try_get.async.tensor fabric.try_put.async.tensor fabric.try_red.async.tensor fabric.try_atom.async | F | \
+v9.3 on=100g
 spcompress spdecompress | I | v9.4 on=107f
 tensormap.query | I | v9.5 on=90g
 """
@@ -464,7 +475,6 @@ BEYOND_WORDS = frozenset(
         "override::global_dim",
         "override::global_dim_stride",
         "im2col_no_offs::w",
-        "mbarrier::report::fabric",
         "report_mechanism",
         "exclusive",
         "spcompress",
@@ -475,6 +485,5 @@ BEYOND_WORDS = frozenset(
         "collector::b::lastuse",
         "collector::b::discard",
         "alloc_class",
-        "counted::bytes",
     ]
 )

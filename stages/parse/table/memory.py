@@ -36,6 +36,8 @@ createpolicy.fractional | b64 | L2::evict_last/L2::evict_normal/L2::evict_first/
 d:u64, s:f32? | v7.4 t80 | fraction
 createpolicy.range | b64 | global? L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged $l2second? | \
 d:u64, m, s:u32, s:u32 | v7.4 t80
+createpolicy.range | b64 | fabric L2::evict_last/L2::evict_normal/L2::evict_first/L2::evict_unchanged $l2second? | \
+d:u64, mh, s:u32, s:u32 | v9.4 t100
 createpolicy.cvt | b64 | L2 | d:u64, s!:b64 | v7.4 t80
 atom | u32 | $sem? $scope? $rspace? inc/dec/min/max/add L2::cache_hint? | d_, m, s, s:u64@L2::cache_hint |
 atom | s32,u64,s64 | $sem? $scope? $rspace? min/max/add L2::cache_hint? | d_, m, s, s:u64@L2::cache_hint |
@@ -85,6 +87,40 @@ fence.proxy | - | fabric::generic/generic::fabric/fabric::fabric alias acquire/r
 fence | - | alias release sync_restrict::read sys | | v9.5 t90
 fabric.submit | - | op_restrict::fetching? | | v9.3 on=100g
 fabric.wait | - | sync_restrict::reads | | v9.3 on=100g
+fabric.try_get.async | b128 | shared::cta mbarrier::complete_tx::bytes mbarrier::report::fabric L2::cache_hint? \
+relaxed? sys? | m, mh, s:u32, m, s:u64@L2::cache_hint | v9.3 on=100g
+fabric.try_put.async | b128 | multimem? shared::cta mbarrier::complete_tx::16B mbarrier::report::fabric \
+L2::cache_hint? relaxed? sys? | mh, m, s:u32, m, s:u64@L2::cache_hint | v9.3 on=100g
+fabric.try_put.async | b128 | multimem? shared::cta mbarrier::complete_tx::16B mbarrier::report::fabric cp_mask \
+L2::cache_hint? relaxed? sys? | mh, m, s:u32, m, s:u16, s:u64@L2::cache_hint | v9.3 on=100g
+fabric.try_put.async | b128 | multimem? shared::cta mbarrier::complete_tx::16B mbarrier::report::fabric \
+counted::bytes L2::cache_hint? relaxed? sys? | mhc, m, s:u32, m, s:u64@L2::cache_hint | v9.3 on=100g
+fabric.try_red.async | b32,b64 | multimem? shared::cta mbarrier::complete_tx::16B mbarrier::report::fabric \
+L2::cache_hint? relaxed? sys? and/or/xor | mh, m, s:u32, m, s:u64@L2::cache_hint | v9.3 on=100g
+fabric.try_red.async | b32,b64 | multimem? shared::cta mbarrier::complete_tx::16B mbarrier::report::fabric \
+counted::bytes L2::cache_hint? relaxed? sys? and/or/xor | mhc, m, s:u32, m, s:u64@L2::cache_hint | v9.3 on=100g
+fabric.try_red.async | u32,u64,f16,bf16,f32,f64 | multimem? shared::cta mbarrier::complete_tx::16B \
+mbarrier::report::fabric L2::cache_hint? relaxed? sys? add | mh, m, s:u32, m, s:u64@L2::cache_hint | v9.3 on=100g
+fabric.try_red.async | u32,u64,f16,bf16,f32,f64 | multimem? shared::cta mbarrier::complete_tx::16B \
+mbarrier::report::fabric counted::bytes L2::cache_hint? relaxed? sys? add | mhc, m, s:u32, m, s:u64@L2::cache_hint | \
+v9.3 on=100g
+fabric.try_red.async | u32,s32,u64,s64,f16,bf16 | multimem? shared::cta mbarrier::complete_tx::16B \
+mbarrier::report::fabric L2::cache_hint? relaxed? sys? min/max | mh, m, s:u32, m, s:u64@L2::cache_hint | v9.3 on=100g
+fabric.try_red.async | u32,s32,u64,s64,f16,bf16 | multimem? shared::cta mbarrier::complete_tx::16B \
+mbarrier::report::fabric counted::bytes L2::cache_hint? relaxed? sys? min/max | mhc, m, s:u32, m, \
+s:u64@L2::cache_hint | v9.3 on=100g
+fabric.try_pullred.async | b32,b64 | multimem shared::cta mbarrier::complete_tx::bytes mbarrier::report::fabric \
+relaxed? sys? and/or/xor T sync | m, mh, s:u32, m, i | v9.3 on=100g | everyone
+fabric.try_pullred.async | u32,u64,f16,bf16,f32 | multimem shared::cta mbarrier::complete_tx::bytes \
+mbarrier::report::fabric relaxed? sys? add T sync | m, mh, s:u32, m, i | v9.3 on=100g | everyone
+fabric.try_pullred.async | u32,s32,u64,s64,f16,bf16 | multimem shared::cta mbarrier::complete_tx::bytes \
+mbarrier::report::fabric relaxed? sys? min/max T sync | m, mh, s:u32, m, i | v9.3 on=100g | everyone
+fabric.try_pullred.async | e4m3,e5m2 | multimem shared::cta mbarrier::complete_tx::bytes mbarrier::report::fabric \
+relaxed? sys? min/max T sync | m, mh, s:u32, m, i | v9.3 on=100f+110f+120a+121a | everyone
+fabric.try_pullred.async | e4m3,e5m2 | multimem shared::cta mbarrier::complete_tx::bytes mbarrier::report::fabric \
+relaxed? sys? add acc::f16 T sync | m, mh, s:u32, m, i | v9.3 on=100f+110f+120a+121a | everyone
+fabric.try_pullred.async | f16,bf16 | multimem shared::cta mbarrier::complete_tx::bytes mbarrier::report::fabric \
+relaxed? sys? add acc::f32 T sync | m, mh, s:u32, m, i | v9.3 on=100g | everyone
 fence.proxy | - | async global/shared::cta/shared::cluster? | | v7.5 t70
 fence.proxy | - | tensormap::generic release $scope | | v8.3 t70 on=90g
 fence.proxy | - | tensormap::generic acquire $scope | m, i | v8.3 t70 on=90g | size128
