@@ -22,8 +22,8 @@ OWN_QUEUE: Final = {"QSPC": "qspc", "ATOMS": "lds"}  # measured on sm_120, sm_75
 #: UTMALDG signalled by the next (measured on sm_100).
 OWN_READS: Final = {"UTMALDG": "tma", "UTMASTG": "tma"}
 WRITE_IN_ORDER: Final = frozenset(
-    ("lds", "ldtm")
-)  # queues in which a result may overwrite an earlier one in flight (measured: LDS over LDS.128)
+    ("lds", "ldtm", "fp64")
+)  # queues in which a result may overwrite an earlier one in flight (measured: LDS over LDS.128, @P DFMA over DFMA: sm_75)
 MEMORY: Final = ("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar", "shfl")
 READ_QUEUE: Final = (
     RESULT_QUEUE
@@ -64,6 +64,7 @@ RELAXED: Final = (
     ("raw", "=mma1", "=lsu", "80-99", 15),
     ("raw", "IMMA", "", "120+", 26),  # IMMA.16832 -> STG, IADD3, IMMA (27); 28 and 32, which are right for HMMA
     ("raw", "HMMA", "HMMA", "120+", 29),  # HMMA.16816 -> HMMA.1688; 32
+    ("waw", "fp64", "fp64", "100-119", 2),  # DFMA -> @P DFMA, one pipe; 6
     ("waw", "half", "", "120+", 1),  # HFMA2 -> @P MOV; a guess says 2
     (
         "waw",

@@ -39,6 +39,15 @@ st.global.u32 [%rd1+8],%r5;"""),
     " ".join(f"setp.gt.u32 %p{k},%r2,{k};" for k in range(1,
     10)) + " bar.sync 0; " + " ".join(f"@%p{k} red.global.add.u32 [%rd1+{4 * k}],%r{k % 3 + 1};" for k in range(1,
     10))),
+    # R2P of bits and what selects by them; a product in double precision over one in flight, under a predicate
+    "bits": (75, "mov.u32 %r6,%r1; " +
+        " ".join(f"and.b32 %r4,%r2,{1 << k}; setp.eq.s32 %p{k + 1},%r4,0; selp.b32 %r5,0,{5 << k},%p{k + 1}; "
+        f"xor.b32 %r6,%r6,%r5;" for k in range(10)) + " st.global.u32 [%rd1+4],%r6;"),
+    "over": (75,
+        "ld.global.f64 %d1,[%rd1]; ld.global.f64 %d2,[%rd1+8]; and.b32 %r4,%r2,1; setp.eq.b32 %p1,%r4,0; "
+        "and.b32 %r4,%r2,2; setp.eq.b32 %p2,%r4,0; fma.rn.f64 %d0,%d1,%d2,%d2; fma.rn.f64 %d2,%d0,%d1,%d1; "
+        "@%p1 bra A; fma.rn.f64 %d2,%d0,%d0,0d3FF0000000000000; A: @%p2 bra B; sub.f64 %d2,%d1,%d2; B: "
+        "st.global.f64 [%rd1],%d2;"),
     "copies": (80,
         "setp.gt.u32 %p1,%r2,7; selp.b32 %r4,16,0,%p1; cp.async.cg.shared.global [s],[%rd1],16,%r4; setp.gt.u32 "
         "%p1,%r3,9; selp.b32 %r5,16,0,%p1; cp.async.cg.shared.global [s+16],[%rd1+16],16,%r5;"),
