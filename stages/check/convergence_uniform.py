@@ -4,7 +4,8 @@ between threads of a warp (divergence analysis).
 The convergence checker uses it only where it would otherwise report something. Threads differ in their numbers, their
 own memory, the results of atomics, values from other threads, and all that is computed from these. A load from one
 address gives one value (measured: ptxas assumes so). Values that differ only because threads came by different paths
-are not seen: such a branch counts as uniform, and less is reported.
+are not seen: such a branch counts as uniform, and less is reported. A call of a function in the same section makes what
+that function writes different (the loop around ptxas's square root keeps its counter).
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import Final
 from ir_format.flow import PHYSICAL_BASE
 from ir_format.isa import facts
 from ir_format.model import ZERO, Inst, Mem, Name, Operand, Reg
+from stages.disasm.cubin import WORD
 from stages.disasm.listing import Decoded
 
-_R: Final = (1 << 256) - 1
 _ALL: Final = (1 << PHYSICAL_BASE["UP"]) - 1
 _OWN: Final = facts.having("varies") - facts.having("sreg")
 _SPECIAL: Final = facts.having("sreg")
@@ -53,12 +54,17 @@ def uniform_branches(
     work = [entry]
     out: set[int] = set()
     differing: set[int] = set()
+    writes: dict[int, int] = {}  # first instruction of a function -> what it writes
     while work:
         b = work.pop()
         now = state[b]
         run = blocks[b]
         for n in run:
-            now = _step(items[n].inst, now)
+            inst = items[n].inst
+            if inst is not None and inst.op == "CALL":
+                now |= _written_below(items, succs, n, writes)
+            else:
+                now = _step(inst, now)
         last = items[run[-1]].inst
         if last is not None and last.op == "BRA" and len(succs[run[-1]]) > 1:
             reads = [last.guard] if last.guard is not None else []
@@ -73,12 +79,42 @@ def uniform_branches(
     return out - differing
 
 
+def _written_below(items: list[Decoded], succs: list[tuple[int, ...]], call: int, known: dict[int, int]) -> int:
+    """The cells that a called function, or one that it calls, may write; all of them if the function is elsewhere."""
+    begin = items[call].target // WORD
+    if begin in known:
+        return known[begin]
+    total = 0
+    seen: set[int] = set()
+    work = [call]
+    calls = {call}
+    while work:
+        n = work.pop()
+        inst = items[n].inst
+        if inst is not None and inst.op == "CALL":
+            to = items[n].target
+            if to < 0 or to // WORD >= len(items) or "ABS" in inst.mods:
+                return _ALL
+            following = (to // WORD, *(succs[n] if n not in calls else ()))
+        elif inst is not None and inst.op.startswith(("BRX", "JMX")) and not succs[n]:
+            return _ALL
+        else:
+            following = succs[n] if inst is None or inst.op != "RET" else ()
+        if inst is not None and n not in calls:
+            for o in inst.dsts:
+                total |= _cells(o)
+        for s in following:
+            if s not in seen:
+                seen.add(s)
+                work.append(s)
+    known[begin] = total
+    return total
+
+
 def _step(inst: Inst | None, now: int) -> int:
     """Divergent cells after an instruction."""
     if inst is None:
         return now
-    if inst.op == "CALL":
-        return now | _R
     written = 0
     for o in inst.dsts:
         written |= _cells(o)
