@@ -38,6 +38,7 @@ from ir_format import isa
 from ir_format.flow import ENDS, JUMPS, is_guarded
 from ir_format.isa import facts
 from ir_format.model import ZERO, Imm, Name, Reg
+from stages.check.convergence_ahead import Ahead
 from stages.check.convergence_path import Node, Open, Path, guard_of, partial, predicate, split_by, successors, tests_of
 from stages.check.convergence_uniform import uniform_branches
 from stages.check.schedule_flow import branch_tables, line_finder
@@ -127,63 +128,7 @@ class _Function:
             if n in leaders or not run or run[-1] + 1 != n:
                 run = self.blocks[n] = []
             run.append(n)
-        self._backward()
-
-    def _backward(self) -> None:
-        """For each block's start: B registers whose BSYNC is reachable (before another BSSY), with and without a
-        block barrier on the path, as bit sets."""
-        code = self.code
-        preds: dict[int, list[int]] = {b: [] for b in self.blocks}
-        for b, run in self.blocks.items():
-            for s in code.succs[run[-1]]:
-                if s in preds:
-                    preds[s].append(b)
-        self.ahead: dict[int, tuple[int, int]] = dict.fromkeys(self.blocks, (0, 0))
-        work = sorted(self.blocks)
-        queued = set(work)
-        while work:
-            b = work.pop()
-            queued.discard(b)
-            run = self.blocks[b]
-            live, bare = self.successors_live(run[-1])
-            for n in reversed(run):
-                live, bare = self.step_back(n, live, bare)
-            if (live, bare) != self.ahead[b]:
-                self.ahead[b] = live, bare
-                for p in preds[b]:
-                    if p not in queued:
-                        queued.add(p)
-                        work.append(p)
-
-        self.live: dict[int, int] = {}
-        for run in self.blocks.values():
-            live, bare = self.successors_live(run[-1])
-            for n in reversed(run):
-                if n in code.nodes:
-                    self.live[n] = live  # B registers whose BSYNC is reachable after the instruction
-                live, bare = self.step_back(n, live, bare)
-
-    def successors_live(self, n: int) -> tuple[int, int]:
-        """The union over the successors of a block's last instruction."""
-        live = bare = 0
-        for s in self.code.succs[n]:
-            a, b = self.ahead.get(s, (0, 0))
-            live |= a
-            bare |= b
-        return live, bare
-
-    def step_back(self, n: int, live: int, bare: int) -> tuple[int, int]:
-        """The state before an instruction, from the state after it."""
-        node = self.code.nodes.get(n)
-        if node is None:
-            return live, bare
-        if node.op == "BSYNC" and node.b >= 0:
-            return live | 1 << node.b, bare | 1 << node.b
-        if node.op == "BSSY" and node.b >= 0 and not node.tests:
-            return live & ~(1 << node.b), bare & ~(1 << node.b)
-        if self.code.whole_block(n) and not node.tests:
-            bare = 0
-        return live, bare
+        self.ahead = Ahead(self.blocks, code.succs, code.nodes, code.whole_block)
 
     def judge(self) -> None:
         """Follow all paths through the function; findings are added to the section."""
@@ -255,17 +200,14 @@ class _Function:
             if mine is None:
                 continue
             if not uniform and mine.open:
-                bare = 0
-                for other in succs:
-                    if other != s:
-                        bare |= self.ahead.get(other, (0, 0))[1]
-                if bare:
+                waiting = self.ahead.waiting([other for other in succs if other != s], mine.open)
+                if waiting:
                     mine = mine._replace(
-                        open=tuple(o._replace(waited=True) if bare >> o.k & 1 else o for o in mine.open)
+                        open=tuple(o._replace(waited=True) if o.k in waiting else o for o in mine.open)
                     )
             if n in self.together and mine.open:
                 # the whole group leaves at once: none of its threads waits at a BSYNC that is no longer reachable
-                live = self.ahead.get(s, (0, 0))[0]
+                live = self.ahead.reached(s)
                 mine = mine._replace(open=tuple(o for o in mine.open if o.waited or live >> o.k & 1))
             yield s, mine._replace(fact=None)
 
@@ -351,7 +293,9 @@ class _Function:
             if not path.gone >> node.b & 1:
                 code.add("unset", n, n, f"B{node.b} is left here, but it is not set on every path to here")
             return path
-        return path._replace(open=tuple(o for o in path.open if o is not mine), gone=path.gone | 1 << node.b)
+        stay = self.ahead.left(code.meeting(mine.site), path.open)
+        kept = tuple(o._replace(waited=True) if o.k in stay else o for o in path.open if o is not mine)
+        return path._replace(open=kept, gone=path.gone | 1 << node.b)
 
     def _moved(self, n: int, node: Node, path: Path) -> Path:
         inst = self.code.items[n].inst
@@ -400,7 +344,7 @@ class _Function:
     def _warpsync(self, n: int, path: Path) -> Path:
         """WARPSYNC: threads at a BSYNC that wait for threads that are here are released; none remain if all are
         here."""
-        live = self.live.get(n, 0xFFFF)
+        live = self.ahead.live.get(n, 0xFFFF)
         whole = self.code.whole_warp(n)
         kept = []
         for o in path.open:
@@ -414,7 +358,7 @@ class _Function:
 
     def _stranded(self, n: int, path: Path, but: int) -> None:
         """Report open barriers whose BSYNC is not reachable from here."""
-        live = self.live.get(n, 0xFFFF)
+        live = self.ahead.live.get(n, 0xFFFF)
         for o in path.open:
             if o.k != but and not live >> o.k & 1:
                 self.code.add(

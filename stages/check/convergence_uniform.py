@@ -62,7 +62,7 @@ def uniform_branches(
         for n in run:
             inst = items[n].inst
             if inst is not None and inst.op == "CALL":
-                now |= _written_below(items, succs, n, writes)
+                now |= written_below(items, succs, n, writes)
             else:
                 now = _step(inst, now)
         last = items[run[-1]].inst
@@ -79,7 +79,7 @@ def uniform_branches(
     return out - differing
 
 
-def _written_below(items: list[Decoded], succs: list[tuple[int, ...]], call: int, known: dict[int, int]) -> int:
+def written_below(items: list[Decoded], succs: list[tuple[int, ...]], call: int, known: dict[int, int]) -> int:
     """The cells that a called function, or one that it calls, may write; all of them if the function is elsewhere."""
     begin = items[call].target // WORD
     if begin in known:

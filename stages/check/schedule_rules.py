@@ -23,7 +23,7 @@ OWN_QUEUE: Final = {"QSPC": "qspc", "ATOMS": "lds"}  # measured on sm_120, sm_75
 OWN_READS: Final = {"UTMALDG": "tma", "UTMASTG": "tma"}
 WRITE_IN_ORDER: Final = frozenset(
     ("lds", "ldtm", "fp64")
-)  # queues in which a result may overwrite an earlier one in flight (measured: LDS over LDS.128, @P DFMA over DFMA: sm_75)
+)  # queues in which a result may overwrite an earlier one in flight (measured: LDS over LDS.128, @P DFMA over DFMA)
 MEMORY: Final = ("lds", "ldg", "ldl", "stg", "sts", "atom", "red", "ldgsts", "bar", "shfl")
 READ_QUEUE: Final = (
     RESULT_QUEUE

@@ -9,7 +9,10 @@ import pytest
 from ir_format import isa
 from ir_format.model import INV, PT, RZ, Ctl, Imm, Inst, Operand, Reg
 from stages.check.convergence_checker import check_cubin
+from stages.check.convergence_path import successors
+from stages.check.convergence_uniform import written_below
 from stages.disasm.cubin import WORD, CodeSection, Cubin
+from stages.disasm.listing import decode_section
 
 #: mnemonic, operands: names of registers, numbers, or @LABEL for the instruction of that number.
 _LINE = re.compile(r"(?:@(!?)P(\d) )?([A-Z.0-9]+) ?(.*)")
@@ -29,8 +32,8 @@ def operand(text: str) -> Operand:
     return Imm("I", int(text, 0))
 
 
-def kinds(*lines: str, symbols: tuple[int, ...] = (0,), sm: int = 80) -> set[str]:
-    """The rules that a section of code breaks; functions start at ``symbols``."""
+def section(*lines: str, symbols: tuple[int, ...] = (0,), sm: int = 80) -> CodeSection:
+    """A section of code; functions start at ``symbols``."""
     target = isa.target(sm)
     words = []
     for n, line in enumerate(lines):
@@ -45,8 +48,13 @@ def kinds(*lines: str, symbols: tuple[int, ...] = (0,), sm: int = 80) -> set[str
         full = target.complete(op, tuple(mods), tuple(ops[:written]), tuple(ops[written:]))
         words.append(target.encode(Inst(op, tuple(mods), full[0], full[1], guard, ctl=Ctl(5, 0, 7, 7, 0)), n * WORD))
     data = b"".join(w.to_bytes(WORD, "little") for w in words)
-    section = CodeSection("k", 0, data, 128, tuple((at * WORD, 0, f"f{at}", True) for at in symbols))
-    report = check_cubin(Cubin(sm, data, (section,)), {})
+    return CodeSection("k", 0, data, 128, tuple((at * WORD, 0, f"f{at}", True) for at in symbols))
+
+
+def kinds(*lines: str, symbols: tuple[int, ...] = (0,), sm: int = 80) -> set[str]:
+    """The rules that a section of code breaks."""
+    code = section(*lines, symbols=symbols, sm=sm)
+    report = check_cubin(Cubin(sm, code.data, (code,)), {})
     assert report.unjudged == []
     return {f.kind for f in (*report.findings, *report.notes)}
 
@@ -75,6 +83,37 @@ def test_sound_code_has_no_findings() -> None:
             {"left", "barrier"},
         ),
         (("BSSY B0, @5", "@P0 BRA @4", "BAR.SYNC 0x0", "NOP", "BSYNC B0", "EXIT"), {"barrier"}),
+        # those that stay in B1 may wait at the BSYNC of B0
+        (
+            (
+                "BSSY B0, @8",
+                "BSSY B1, @6",
+                "@P0 BREAK B1",
+                "@P0 BRA @7",
+                "NOP",
+                "BSYNC B1",
+                "BRA @8",
+                "BAR.SYNC 0x0",
+                "BSYNC B0",
+                "EXIT",
+            ),
+            {"barrier"},
+        ),
+        # a loop with a barrier that some leave before others
+        (
+            (
+                "BSSY B0, @7",
+                "BAR.SYNC 0x0",
+                "BSSY B1, @5",
+                "@P0 BRA @5",
+                "NOP",
+                "BSYNC B1",
+                "@P1 BRA @1",
+                "BSYNC B0",
+                "EXIT",
+            ),
+            {"barrier"},
+        ),
         # right only if WARPSYNC releases those that wait at the BSYNC
         (("BSSY B0, @5", "@P0 BRA @4", "WARPSYNC 0xffffffff", "BAR.SYNC 0x0", "BSYNC B0", "EXIT"), {"warpsync"}),
         (
@@ -101,6 +140,18 @@ def test_broken_code_breaks_its_rule(lines: tuple[str, ...], rules: set[str]) ->
 @pytest.mark.parametrize(
     "lines",
     [
+        # all leave the loop at once: those that were apart in it have met at B1
+        (
+            "BSSY B0, @7",
+            "BAR.SYNC 0x0",
+            "BSSY B1, @5",
+            "@P0 BRA @5",
+            "NOP",
+            "BSYNC B1",
+            "@P1 BRA.U @1",
+            "BSYNC B0",
+            "EXIT",
+        ),
         # threads leave by BREAK under the predicate of the branch, or under two
         ("BSSY B0, @8", "BSSY B1, @6", "@P0 BREAK B1", "@P0 BRA @7", "NOP", "BSYNC B1", "NOP", "BSYNC B0", "EXIT"),
         (
@@ -159,3 +210,20 @@ def test_a_loop_that_yields() -> None:
     assert kinds(*(x.format("") for x in lines), sm=100) == set()
     assert kinds(*(x.format(".RECONVERGENT") for x in lines), sm=100) == {"spin"}
     assert "kind" in kinds(lines[0].format(".RECONVERGENT"), *(x.format("") for x in lines[1:]), sm=100)
+
+
+def test_a_call_changes_what_its_function_writes() -> None:
+    """A loop around a helper function keeps its counter, so that its branch is that of the whole warp."""
+    lines = (
+        "CALL.REL.NOINC @3",
+        "MOV R9, RZ",
+        "EXIT",
+        "MOV R5, RZ",
+        "@P0 BRA @6",
+        "MOV R7, RZ",
+        "RET.REL.NODEC R2, 0x0",
+    )
+    code = section(*lines, symbols=(0, 3))
+    items = decode_section(code, isa.target(80))
+    succs = [successors(n, item, {}, len(items)) for n, item in enumerate(items)]
+    assert written_below(items, succs, 0, {}) == 1 << 5 | 1 << 7
