@@ -68,14 +68,17 @@ def _arith(b: Build, fn: Callable[..., Arr], n: int) -> InstFn:
 def hadd2(b: Build) -> InstFn:
     """a + b; with .F32 the float32 sum of the first halves."""
     b.only(*_BF16, "F32", "FTZ", "SAT")
-    if "F32" not in b.mods:
-        return _arith(b, fp.add_odd, 2)
+    return _first_halves(b, fp.add_odd) if "F32" in b.mods else _arith(b, fp.add_odd, 2)
+
+
+def _first_halves(b: Build, operation: Callable[[Arr, Arr], Arr]) -> InstFn:
+    """The float32 result of an operation on the first halves, rounded once."""
     fmt = format_of(b)
     x, y = (half_source(b, o, fmt, "FTZ" in b.mods) for o in b.s[:2])
     sat = "SAT" in b.mods
 
     def total(v: View) -> Arr:
-        r = fp.round_f32(fp.add_odd(x(v)[0], y(v)[0]))
+        r = fp.round_f32(operation(x(v)[0], y(v)[0]))
         return fp.sat32(r) if sat else r
 
     return b.emit_f(lambda r: r, [total])
@@ -180,9 +183,9 @@ def _four_source(b: Build, o: Operand, kind: str) -> Callable[[View], list[Arr]]
 
 
 def hmul2(b: Build) -> InstFn:
-    """a * b."""
-    b.only(*_BF16, "FTZ", "SAT", "RELU")
-    return _arith(b, lambda x, y: x * y, 2)
+    """a * b; with .F32 (sm_75, where ptxas contracts mul.f16 and cvt) the float32 product of the first halves."""
+    b.only(*_BF16, "F32", "FTZ", "SAT", "RELU")
+    return _first_halves(b, lambda x, y: x * y) if "F32" in b.mods else _arith(b, lambda x, y: x * y, 2)
 
 
 def hfma2(b: Build) -> InstFn:

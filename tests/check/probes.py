@@ -48,6 +48,10 @@ st.global.u32 [%rd1+8],%r5;"""),
         "and.b32 %r4,%r2,2; setp.eq.b32 %p2,%r4,0; fma.rn.f64 %d0,%d1,%d2,%d2; fma.rn.f64 %d2,%d0,%d1,%d1; "
         "@%p1 bra A; fma.rn.f64 %d2,%d0,%d0,0d3FF0000000000000; A: @%p2 bra B; sub.f64 %d2,%d1,%d2; B: "
         "st.global.f64 [%rd1],%d2;"),
+    # HMUL2.F32 on sm_75: a product of halves that goes on as f32
+    "widened": (75,
+        "{ .reg .b16 %h<3>; .reg .f32 %f; ld.global.b16 %h0,[%rd1]; ld.global.b16 %h1,[%rd1+2]; mul.f16 %h2,%h0,%h1; "
+        "cvt.f32.f16 %f,%h2; st.global.f32 [%rd1+8],%f; }"),
     "copies": (80,
         "setp.gt.u32 %p1,%r2,7; selp.b32 %r4,16,0,%p1; cp.async.cg.shared.global [s],[%rd1],16,%r4; setp.gt.u32 "
         "%p1,%r3,9; selp.b32 %r5,16,0,%p1; cp.async.cg.shared.global [s+16],[%rd1+16],16,%r5;"),

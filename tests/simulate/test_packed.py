@@ -124,3 +124,18 @@ mul.lo.u32 %r3,%r3,%r1; D: st.param.b32 [r],%r3; ret; }
     out = np.zeros(1, np.int32)
     Device(linked.read_bytes()).launch("k", 1, 1, [out])
     assert out[0] == 5040
+
+
+@pytest.mark.oracle
+def test_product_of_halves_as_a_float() -> None:
+    """HMUL2.F32 of sm_75: ptxas contracts the product and its conversion, so that it is rounded once, to f32."""
+    body = """.reg .b16 %h<3>; mov.u32 %r1,%tid.x; mad.wide.u32 %rd1,%r1,4,%rd1; mad.wide.u32 %rd2,%r1,4,%rd2;
+    ld.global.b16 %h0,[%rd1]; ld.global.b16 %h1,[%rd1+2]; mul.f16 %h2,%h0,%h1; cvt.f32.f16 %f1,%h2; \
+st.global.f32 [%rd2],%f1;"""
+    data = compiled(body, "75")
+    assert any("HMUL2.F32" in line for line in code(data))
+    halves = np.random.default_rng(1).uniform(-300, 300, 128).astype(np.float16)
+    out = np.zeros(64, np.float32)
+    Device(data).launch("k", 1, 64, [halves, out, np.float32(0)])
+    assert np.array_equal(out, halves[::2].astype(np.float32) * halves[1::2].astype(np.float32))
+    assert not np.array_equal(out, (halves[::2] * halves[1::2]).astype(np.float32))

@@ -35,4 +35,6 @@ HADD2       030 AC sm=75 forms=k,x d <- a-|<h2>@74-75 b-|<=F32>
           ; 60-61=1 78=0 85=0 .FTZ@80 .SAT@77 ; imm=f16x2 csp=1
 HADD2       030 AC sm=75 forms=r d <- a-|<=F32> b-|<h2>@60-61
           ; 74-75=1 78=0 85=0 .FTZ@80 .SAT@77 ; imm=f16x2 csp=1
+HMUL2.F32   032 AB sm=75       d <- a-|<h2>@74-75 b-|<h2>@60-61
+          ; 85=0 78=1 .FTZ@80 .SAT@77 ; imm=f16x2 csp=1
 """
