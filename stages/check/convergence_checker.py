@@ -487,14 +487,18 @@ class _Section:
         return "ALL" in inst.mods or any(type(o) is Imm and o.value & 0xFFFFFFFF == 0xFFFFFFFF for o in inst.srcs)
 
     def in_loop(self, n: int, site: int) -> bool:
-        """Whether the instruction can reach itself again without passing ``site``."""
+        """Whether the instruction can reach itself again without passing ``site`` or a BRA.DIV: that goes on with all
+        threads of a vote or shuffle, so that none of them waits elsewhere (ptxas's look-back loop in CUB's scan)."""
         seen: set[int] = set()
         work = list(self.succs[n])
         while work:
             m = work.pop()
             if m == n:
                 return True
+            inst = self.items[m].inst if m < len(self.succs) else None
             if m in seen or m == site or m >= len(self.succs):
+                continue
+            if inst is not None and inst.op == "BRA" and "DIV" in inst.mods:
                 continue
             seen.add(m)
             work += self.succs[m]

@@ -27,6 +27,8 @@ def operand(text: str) -> Operand:
         return PT
     if text == "RZ":
         return RZ
+    if text.startswith("UR"):
+        return Reg("UR", int(text[2:]), 0, 1)
     if text[0] in "PBR":
         return Reg(text[0], int(text[1:]), flag, 1)
     return Imm("I", int(text, 0))
@@ -209,6 +211,8 @@ def test_a_loop_that_yields() -> None:
     lines = ("BSSY{} B0, @5", "YIELD", "MOV R0, RZ", "@P0 BRA @1", "BSYNC{} B0", "EXIT")
     assert kinds(*(x.format("") for x in lines), sm=100) == set()
     assert kinds(*(x.format(".RECONVERGENT") for x in lines), sm=100) == {"spin"}
+    voting = (lines[0].replace("@5", "@6"), "YIELD", "BRA.DIV UR4, @2", "MOV R0, RZ", *lines[3:])
+    assert kinds(*(x.format(".RECONVERGENT") for x in voting), sm=100) == set()  # all threads of a vote are here
     assert "kind" in kinds(lines[0].format(".RECONVERGENT"), *(x.format("") for x in lines[1:]), sm=100)
 
 
