@@ -139,7 +139,8 @@ raw R 90
 
 raw P 75
                           :    alu dual r2p fma imadw half hcmp fp64
-alu dual                  d    4   4    5m  5   5     8    8    9
+alu                       d    4   4    12g 5   5     8    8    9
+dual                      d    4   4    5m  5   5     8    8    9
 fma                       d    5   5    12g 4   4     8    8    9
 wab imadhi                d    5   5    12g 4   4     8    8    9
 fp64                      d    12  12   12g 12  12    14   14   8
