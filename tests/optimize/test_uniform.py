@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from ir_format.model import Reg
+from orchestrator.api import compile_ptx
+from stages.simulate import Device
 from tests.lower.helpers import insts, kernel, lower_text
 from tests.optimize.test_passes import HEAD, of, ops, optimized
 
@@ -175,3 +178,16 @@ def test_divisions_leave_most_registers_to_their_callers() -> None:
     body += "div.rn.f32 %f1, %f1, %f2; mov.b32 %r1, %f1;\n" + uses + "st.global.u32 [%rd3], %r1; ret;"
     text = kernel(HEAD + body, "sm_90")
     assert kernel_facts(compile_ptx(text, "sm_90", {}, name="t.ptx"))["k"].registers <= 32
+
+
+@pytest.mark.parametrize("target", ["sm_90", "sm_100", "sm_120"])
+def test_parameters_as_shared_addresses(target: str) -> None:
+    """A parameter that is the base of an address moves to a uniform register there too."""
+    text = f""".version 8.7\n.target {target}\n.address_size 64\n.shared .align 16 .b8 s[1024];
+.visible .entry k(.param .u64 p, .param .u32 a, .param .u32 b) {{ .reg .b32 %r<8>; .reg .b64 %d;
+    ld.param.u64 %d, [p]; ld.param.u32 %r1, [a]; ld.param.u32 %r2, [b]; mov.u32 %r0, %tid.x;
+    add.u32 %r0, %r0, 77; st.shared.u32 [%r1], %r0; ld.shared.u32 %r4, [%r2+4];
+    st.global.u32 [%d], %r4; ret; }}\n"""
+    out = np.zeros(1, np.uint32)
+    Device(compile_ptx(text, target)).launch("k", 1, 1, [out, np.uint32(16), np.uint32(12)], strict=True)
+    assert out[0] == 77

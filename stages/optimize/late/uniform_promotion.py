@@ -14,7 +14,7 @@ from typing import Final
 
 from ir_format.features import has
 from ir_format.flow import Cfg, build_cfg, loop_depths, post_dominators
-from ir_format.model import Const, Function, Inst, Name, Reg, Unit, VReg
+from ir_format.model import Const, Function, Inst, Mem, Name, Operand, Reg, Unit, VReg
 from ir_format.target import target as find_target
 from stages.analysis.abi import call_graph, callee, without_saves
 from stages.analysis.divergence import divergent_blocks, divergent_paths, may_diverge
@@ -227,11 +227,19 @@ class _Sharer:
                 op = "S2UR" if made.op == "S2R" else self.load
                 dsts, srcs = self.form.target.complete(op, made.mods, (d,), made.srcs)
                 self.before.setdefault(where, []).append(Inst(op, made.mods, dsts, srcs, None, made.line, made.loc))
-            inst.op, inst.mods, inst.dsts = new.op, new.mods, new.dsts
-            inst.srcs = tuple(
-                o._replace(num=fresh) if type(o) is Reg and o.file == "UR" and o.num == num else o for o in new.srcs
-            )
+            inst.op, inst.mods = new.op, new.mods
+            inst.dsts = tuple([_renamed(o, num, fresh) for o in new.dsts])
+            inst.srcs = tuple([_renamed(o, num, fresh) for o in new.srcs])
         self.gone.add(id(made))
+
+
+def _renamed(o: Operand, old: int, new: int) -> Operand:
+    """An operand with the uniform register ``new`` where the stand-in ``old`` is, also as a base of an address."""
+    if type(o) is Reg:
+        return o._replace(num=new) if o.file == "UR" and o.num == old else o
+    if type(o) is Mem and o.ubase is not None and o.ubase.num == old:
+        return o._replace(ubase=o.ubase._replace(num=new))
+    return o
 
 
 def _shared(inst: Inst, relocated: bool) -> bool:
