@@ -30,6 +30,8 @@ MAX_ROUNDS: Final = 60
 LARGE: Final = 5_000  # instructions; for larger functions only one order is tried
 RETRIES: Final = 8
 FEWER: Final = 3
+APART: Final = 6  # registers too many in use, where the values fit in number but not side by side
+ROOM_WORTH: Final = 2.0
 MAX_SLOTS: Final = 1 << 20
 
 
@@ -340,6 +342,9 @@ def _assign_file(
         if crowded:
             _place_all(grouping, job, func, file, fixed, free, peak)
         victims = spill.evict(ranges, state, [g for g in free if g.base < 0], groups, order)
+        fewer = spill.choose(ranges, state, file, len(usable) - slack - APART, at_call) if file == "R" else set()
+        if fewer and sum(ranges.weight[v] for v in fewer) <= sum(ranges.weight[v] for v in victims) * ROOM_WORTH:
+            victims = fewer
     if not victims:
         raise _insufficient(func, job, ranges, file)
     return victims
