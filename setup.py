@@ -20,11 +20,13 @@ import shutil
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from setuptools import find_packages, setup
 
 FOLDERS = ("stages", "ir_format", "orchestrator")
 RENAMED = Path("build", "renamed")
+PROGRAMS = Path("build", "programs")
 DATA = {"": ["*.ptx", "*.msgpack", "py.typed", "page/*"]}
 _IMPORT = re.compile(rf"^(\s*(?:from|import) )({'|'.join(FOLDERS)})\b", re.M)
 
@@ -53,11 +55,21 @@ HOT = {
 }
 
 
-def _dependencies() -> list[str]:
-    """What the package needs at run time: mypy reads the types of its decorators from there."""
+def _declared() -> dict[str, Any]:
     with open("pyproject.toml", "rb") as f:
-        listed: list[str] = tomllib.load(f)["project"]["dependencies"]
-    return listed
+        return tomllib.load(f)
+
+
+def _programs() -> list[str]:
+    """The scripts of the programs that compile, for pip to put the path of Python into their first lines."""
+    PROGRAMS.mkdir(parents=True, exist_ok=True)
+    out = []
+    for name, place in _declared()["tool"]["orias"]["programs"].items():
+        module, _, function = place.partition(":")
+        path = PROGRAMS / name
+        path.write_text(f"#!python\nfrom {module} import {function}\n\n{function}()\n", encoding="utf-8")
+        out.append(str(path))
+    return out
 
 
 def _installs() -> bool:
@@ -89,6 +101,7 @@ def main() -> None:
         layout = {"packages": find_packages(str(RENAMED)), "package_dir": {"": str(RENAMED)}}
         root = f"{RENAMED}/orias/"
     layout["package_data"] = DATA
+    layout["scripts"] = _programs()
     layout["data_files"] = [("share/man/man1", sorted(map(str, Path("docs", "man").glob("*.1"))))]
     level, _, some = os.environ.get("ORIAS_COMPILE", "").partition(":")
     if not level:
@@ -97,7 +110,8 @@ def main() -> None:
     try:
         from mypyc.build import mypycify
     except ImportError:  # the first question of an isolated build: what it needs
-        setup(setup_requires=["mypy>=1.11", "msgpack-types", *_dependencies()])
+        # what the package needs at run time too: mypy reads the types of its decorators from there
+        setup(setup_requires=["mypy>=1.11", "msgpack-types", *_declared()["project"]["dependencies"]])
         return
     folders = some.split(",") if some else list(HOT)
     paths = [f"{root}{folder}/{name}.py" for folder in folders for name in HOT[folder].split()]

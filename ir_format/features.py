@@ -9,7 +9,8 @@ The rows (:mod:`ir_format.isa`), not this table, tell whether an SM has an instr
 from __future__ import annotations
 
 from functools import cache
-from typing import Final
+
+from ir_format.typed import Final
 
 TABLE: Final = """
 clusters              : 90+      : clusters of CTAs: launch values, CGAERRBAR, shared memory of another CTA

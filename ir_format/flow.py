@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from struct import iter_unpack
-from typing import Final
 
 from ir_format.isa import facts
 from ir_format.model import INV, ZERO, Block, Const, Function, Inst, Label, Mem, Operand, Reg
+from ir_format.typed import Final
 
 JUMPS: Final = facts.with_value("ctl", "branch")
 ENDS: Final = facts.with_value("ctl", "exit", "ret")

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO
 
 import msgpack
 
 from ir_format.diag import StreamError
+from ir_format.typed import Any, BinaryIO
 
 MAGIC = "orias"
 VERSION = 1

@@ -1,8 +1,9 @@
 """What every start of orias would make again: the code of its modules, and tables that follow from its own text.
 
 CPython finds, reads and checks a .pyc file for each module, and a compile of one small kernel imports 250. Here they
-are records of one file, which is open while the process lives; a module is unmarshalled when it is imported.
-:func:`kept` does the same for values that are computed from the rows and tables of the program alone.
+(and those of the standard library) are records of one file, which is open while the process lives; a module is
+unmarshalled when it is imported. :func:`kept` does the same for values that are computed from the rows and tables of
+the program alone.
 
 The file lies in `__pycache__` beside the .pyc files and is as good as they are: a record counts only if the sources
 that it was made from still have the sizes and times of then, and if its digest is right. The file counts only if it
@@ -21,7 +22,8 @@ from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import MAGIC_NUMBER, SourceFileLoader, cache_from_source
 from _imp import source_hash
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+
+from ir_format.typed import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from types import CodeType, ModuleType
@@ -31,8 +33,10 @@ T = TypeVar("T")
 
 _PREFIX: Final = __name__.removesuffix("ir_format.kept")  # "orias." in an installation
 _HOME: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_FOLDERS: Final = ("ir_format", "stages", "orchestrator")
-_HEAD: Final = b"orias kept 2 " + MAGIC_NUMBER
+_FOLDERS: Final = ("ir_format/", "stages/", "orchestrator/")
+_LIBRARY: Final = os.path.dirname(os.__file__) + "/"
+_IDENTITY: Final = repr((_HOME, _LIBRARY, sys.version, sys.flags.optimize))
+_HEAD: Final = b"orias kept 3 " + MAGIC_NUMBER
 _KEY: Final = int.from_bytes(MAGIC_NUMBER, "little")
 _SIZES: Final = 16  # bytes after _HEAD: length and digest of the index
 
@@ -47,8 +51,9 @@ def _stamp(path: str) -> Stamp:
 
 
 def _path() -> str:
-    """Where the file is, or would be."""
-    return cache_from_source(os.path.join(_HOME, "ir_format", "kept.py")).removesuffix(".pyc") + ".image"
+    """Where the file is, or would be; one for each Python that runs the program."""
+    own = source_hash(_KEY, _IDENTITY.encode("utf-8", "surrogateescape")).hex()
+    return cache_from_source(os.path.join(_HOME, "ir_format", "kept.py")).removesuffix("pyc") + f"{own}.image"
 
 
 class _Image:
@@ -79,8 +84,8 @@ class _Image:
         self.base = len(head) + size
         body = os.pread(self.fd, size, len(head)) if self.base <= s.st_size else b""
         if source_hash(_KEY, body) == sizes[8:]:
-            home, index = marshal.loads(body)
-            self.index = index if home == _HOME else {}
+            identity, index = marshal.loads(body)
+            self.index = index if identity == _IDENTITY else {}
 
     def data(self, entry: Entry | None, stamp: object) -> bytes | None:
         """A record as it was written; None if there is none, or its sources have changed."""
@@ -222,21 +227,21 @@ def kept(make: Callable[P, T]) -> Callable[P, T]:
 
 
 def _new_modules(index: dict[str, Entry]) -> dict[str, tuple[bytes, Any, str]]:
-    """The modules of this process that an image does not have: code, stamp, source."""
+    """The modules of this process that an image does not have, ours and Python's own: code, stamp, source."""
     out: dict[str, tuple[bytes, Any, str]] = {}
-    tops = tuple([f"{_PREFIX}{folder}" for folder in _FOLDERS])
+    tops = tuple([os.path.join(_HOME, folder) for folder in (*_FOLDERS, _LIBRARY)])
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] not in tops and not name.startswith(tuple([f"{t}." for t in tops])):
-            continue
         loader = getattr(module, "__loader__", None)
-        if type(loader) is not SourceFileLoader or not str(loader.path).startswith(_HOME + os.sep):
+        if type(loader) is not SourceFileLoader or loader.name != name:
+            continue
+        if not loader.path.startswith(tops) or "/site-" in loader.path:
             continue
         try:
             stamp = _stamp(loader.path)
             if name in index and index[name][3] == stamp:
                 continue
             code = loader.get_code(name)
-            if code is not None and _stamp(loader.path) == stamp and module.__name__ == name:
+            if code is not None and _stamp(loader.path) == stamp:
                 out[name] = marshal.dumps(code), stamp, loader.path
         except (OSError, SyntaxError):
             continue
@@ -263,7 +268,7 @@ def save() -> None:
                     new[f"files {package}"] = marshal.dumps(_files_of(package)), b"", ""
         if new:
             _write(known, new)
-    except (OSError, ValueError, NotImplementedError):
+    except Exception:  # the work is done: it must not fail for what the next start would have gained
         pass
     finally:
         known.close()
@@ -281,7 +286,7 @@ def _write(known: _Image, new: dict[str, tuple[bytes, Any, str]]) -> None:
     for name, (data, stamp, source) in new.items():
         index[name] = at, len(data), source_hash(_KEY, data), stamp, source
         at += len(data)
-    body = marshal.dumps((_HOME, index))
+    body = marshal.dumps((_IDENTITY, index))
     head = _HEAD + len(body).to_bytes(8, "little") + source_hash(_KEY, body)
     path = _path()
     part = f"{path}.{os.getpid()}"

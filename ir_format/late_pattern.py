@@ -3,7 +3,7 @@ of theirs, and compiling one takes as long as importing a module."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, AnyStr
+from ir_format.typed import TYPE_CHECKING, Any, AnyStr
 
 if TYPE_CHECKING:
     from re import Pattern

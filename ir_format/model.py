@@ -14,9 +14,8 @@ to the wire as they are; instructions and blocks are mutable slotted objects.
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
-
 from ir_format.record import NamedTuple
+from ir_format.typed import Final, TypeAlias
 
 LEVELS: Final = ("ptx", "ori", "allocated", "scheduled", "encoded")
 

@@ -19,9 +19,8 @@ Wire form: see :mod:`ir_format.ptx_wire`.  All classes compare by value.
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from ir_format.record import Record, fresh
+from ir_format.typed import TypeAlias
 
 # --------------------------------------------------------------------------- operands
 

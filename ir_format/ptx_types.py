@@ -6,7 +6,7 @@ container that it has in a register (e2m1 alone: 8 bits).
 
 from __future__ import annotations
 
-from typing import Final
+from ir_format.typed import Final
 
 TYPE_BITS: Final[dict[str, int]] = {
     **{f"{kind}{bits}": bits for kind in "bus" for bits in (8, 16, 32, 64, 128)},

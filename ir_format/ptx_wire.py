@@ -16,7 +16,6 @@ Reading trusts nothing: types, lengths, ranges and indices are checked, and ever
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
 
 from ir_format import ptx
 from ir_format.diag import StreamError
@@ -48,6 +47,7 @@ from ir_format.ptx import (
 )
 from ir_format.record import Record
 from ir_format.record import fields as fields_of
+from ir_format.typed import Any, Final
 
 Wire = Any  # int | str | bytes | None | list[Wire]
 

@@ -12,7 +12,8 @@ checkers see typing's.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
+
+from ir_format.typed import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 R = TypeVar("R", bound="Record")

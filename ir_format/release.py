@@ -5,10 +5,9 @@ Measured on ptxas 13.0.88 and 13.5.37. Their other differences are listed in doc
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.diag import CompileError
 from ir_format.record import NamedTuple
+from ir_format.typed import Final
 
 
 class Release(NamedTuple):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
 
 from ir_format.flow import written_regs
 from ir_format.model import ZERO, Const, Function, Inst, Mem, Operand, Reg
+from ir_format.typed import TypeAlias
 
 Change: TypeAlias = Callable[[Reg], Reg]
 

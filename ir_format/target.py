@@ -11,12 +11,12 @@ replaces it.
 from __future__ import annotations
 
 from functools import cache
-from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.features import has
 from ir_format.late_pattern import late_pattern
 from ir_format.record import Record, replace
+from ir_format.typed import Final
 
 ABSENT: Final = -1
 # What the driver supplies; any other external function is unresolved in a whole program (measured).

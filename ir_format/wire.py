@@ -11,7 +11,6 @@ once.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from ir_format.diag import StreamError
 from ir_format.framing import MAGIC as MAGIC
@@ -46,6 +45,7 @@ from ir_format.model import (
     VReg,
 )
 from ir_format.target import FRAME_MAX, targets
+from ir_format.typed import Any
 
 _REGS = {"R": 255, "UR": 255, "P": 7, "UP": 7, "B": 16}  # physical registers per file: the highest number is below this
 _MODS_OK = frozenset(

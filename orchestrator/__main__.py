@@ -5,9 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from ir_format import kept
+from ir_format.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from orchestrator.options import CommandLine

@@ -15,10 +15,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from typing import BinaryIO, Final
 
 from ir_format.diag import Diagnostic
 from ir_format.record import Record
+from ir_format.typed import BinaryIO, Final
 from orchestrator.conflicts import UsageError
 from orchestrator.jobserver import Tokens
 from orchestrator.options import CommandLine, find

@@ -16,8 +16,8 @@ import stat
 import time
 from collections.abc import Iterable
 from hashlib import blake2b
-from typing import Final
 
+from ir_format.typed import Final
 from orchestrator.client import ROOT as _ROOT
 from orchestrator.client import why_open
 from stages.plumbing import files

@@ -4,9 +4,9 @@ Typer's.)"""
 from __future__ import annotations
 
 import shlex
-from typing import Final
 
 from ir_format.target import targets
+from ir_format.typed import Final
 from orchestrator.options import GROUPS, OPTIONS, Option
 
 SHELLS: Final = ("bash", "zsh", "fish")

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
 
 from ir_format import features
 from ir_format.diag import Diagnostic
 from ir_format.release import DEFAULT
+from ir_format.typed import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from orchestrator.options import CommandLine

@@ -13,9 +13,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Final
 
 from ir_format.record import Record
+from ir_format.typed import Any, Final
 
 _LINE: Final = re.compile(r"ptxas (?:(?P<file>.+?), line (?P<line>\d+); )?(?P<severity>info|warning|error|fatal) *: ")
 FORMATS: Final = ("json", "sarif")

@@ -13,11 +13,11 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, BinaryIO
 
 from ir_format import wire
 from ir_format.diag import Diagnostic, StreamError
 from ir_format.model import AttrValue, Header
+from ir_format.typed import TYPE_CHECKING, BinaryIO
 from orchestrator.abort import Abort
 from orchestrator.client import own_program
 from orchestrator.conflicts import UsageError

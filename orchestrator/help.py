@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.release import DEFAULT, RELEASES, Release
 from ir_format.target import targets
+from ir_format.typed import Final
 from orchestrator.options import GROUPS, Option
 
 WIDTH: Final = 100

@@ -7,9 +7,9 @@ from __future__ import annotations
 import io
 import signal
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from ir_format.model import AttrValue
+from ir_format.typed import Final
 
 Say = Callable[[str], object]
 _LONGEST: Final = 60.0  # seconds; after them something is wrong, which a process of its own survives

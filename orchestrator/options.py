@@ -10,7 +10,6 @@ wins. Options beyond ptxas's own are in the last group and have long names only.
 from __future__ import annotations
 
 import os
-from typing import Final
 
 from ir_format import features
 from ir_format.diag import Diagnostic
@@ -18,6 +17,7 @@ from ir_format.model import AttrValue
 from ir_format.record import NamedTuple, Record, fresh
 from ir_format.release import DEFAULT, RELEASES, Release
 from ir_format.target import targets
+from ir_format.typed import Final
 from orchestrator.conflicts import FAST, UsageError, resolve_conflicts
 
 

@@ -13,9 +13,9 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import BinaryIO, Final
 
 from ir_format.record import Record, fresh
+from ir_format.typed import BinaryIO, Final
 from stages.plumbing import files
 
 Body = Callable[[BinaryIO, BinaryIO], int]

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Final, TextIO
 
+from ir_format.typed import Final, TextIO
 from orchestrator.processes import END, MARK, Pipeline
 
 AFTER: Final = 2.0  # seconds of silence

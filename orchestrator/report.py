@@ -10,11 +10,11 @@ import io
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
 
 from ir_format import wire
 from ir_format.model import AttrValue, Header, Unit
 from ir_format.target import target as find_target
+from ir_format.typed import TYPE_CHECKING, Any, Final
 from stages.plumbing.observe import Seen
 from stages.plumbing.pages import highlighted, origins, page, states
 from stages.plumbing.runner import VERSION

@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Final
 
+from ir_format.typed import Final
 from orchestrator.cache import LIMIT, Cache, Unusable, code_state, digest
 from orchestrator.conflicts import UsageError
 from orchestrator.options import CommandLine, stream_options

@@ -7,8 +7,8 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
 
+from ir_format.typed import TYPE_CHECKING, Any
 from stages.plumbing.chain import MIDDLE
 from stages.plumbing.observe import PASSES, PICTURES, REMARKS, PassRow, Seen
 from stages.plumbing.runner import VERSION

@@ -18,8 +18,8 @@ import struct
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Final
 
+from ir_format.typed import Any, Final
 from orchestrator.client import DONE, GO, HELLO, ROOT, private_folder
 
 IDLE: Final = 300.0  # seconds, unless ORIAS_SERVER_IDLE says otherwise

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+
+from ir_format.typed import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from orchestrator.seen import Sum

@@ -6,7 +6,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+
+from ir_format.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from orchestrator.options import CommandLine

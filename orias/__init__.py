@@ -13,9 +13,11 @@ imported where it is first used. The stages and their model lie under it: `orias
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Final
 
+TYPE_CHECKING = False  # `typing` takes as long to import as Python to start; type checkers take the name for true
 if TYPE_CHECKING:
+    from typing import Any, Final
+
     from orchestrator.diagnostics import Finding as Finding
     from orias._api import check as check
     from orias._api import compile as compile

@@ -6,17 +6,22 @@ are the same under both names. An installation has the folders inside this packa
 
 from __future__ import annotations
 
-import importlib
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
 
+TYPE_CHECKING = False  # as in `orias`
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from importlib.machinery import ModuleSpec
     from types import CodeType, ModuleType
+    from typing import Any, Final
 
 FOLDERS: Final = ("stages", "ir_format", "orchestrator")
 _PREFIX: Final = "orias."
+
+
+def _imported(name: str) -> ModuleType:
+    __import__(name)  # `importlib` would import `warnings`
+    return sys.modules[name]
 
 
 class _Lead:
@@ -28,7 +33,7 @@ class _Lead:
             return None
         own = fullname.removeprefix(_PREFIX)
         try:
-            module = importlib.import_module(own)
+            module = _imported(own)
         except ModuleNotFoundError as e:
             if e.name == own:
                 return None
@@ -51,7 +56,7 @@ class _Lead:
 
     def get_code(self, fullname: str) -> CodeType | None:
         """What `python -m orias.stages.lower` runs."""
-        spec = importlib.import_module(fullname.removeprefix(_PREFIX)).__spec__
+        spec = _imported(fullname.removeprefix(_PREFIX)).__spec__
         if spec is None or spec.loader is None:
             return None
         code: CodeType | None = spec.loader.get_code(spec.name)  # type: ignore[attr-defined]

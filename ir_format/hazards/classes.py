@@ -20,7 +20,7 @@ sources differ, the larger).
 
 from __future__ import annotations
 
-from typing import Final
+from ir_format.typed import Final
 
 PIPES: Final = """
 alu dual disp64 r2p p2r vote : alu 2 4

@@ -26,7 +26,7 @@ A result that is announced by a scoreboard has no column: its reader waits, and 
 
 from __future__ import annotations
 
-from typing import Final
+from ir_format.typed import Final
 
 TABLES: Final = """
 raw R 75

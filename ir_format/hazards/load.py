@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Final
 
 from ir_format.features import covers
 from ir_format.hazards.classes import PACES, PIPES, SCOREBOARDS, STALLS
@@ -11,6 +10,7 @@ from ir_format.hazards.distances import TABLES
 from ir_format.isa import facts
 from ir_format.kept import kept
 from ir_format.record import NamedTuple
+from ir_format.typed import Final
 
 KINDS: Final = ("raw", "waw", "war")
 _SOURCES: Final = {"d": "documented", "m": "measured", "g": "guessed"}

@@ -10,7 +10,6 @@ have no distances.
 from __future__ import annotations
 
 from functools import cache
-from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.features import has
@@ -20,6 +19,7 @@ from ir_format.hazards.classes import AS_READER, AS_RESULT
 from ir_format.hazards.load import Cell, Pipe
 from ir_format.isa import facts
 from ir_format.model import ZERO, Const, Imm, Inst, Mem, Name, Reg
+from ir_format.typed import Final
 
 FILES: Final = ("R", "UR", "P", "UP")
 B0: Final = PHYSICAL_BASE["B"]

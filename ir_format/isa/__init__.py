@@ -9,7 +9,7 @@ Importing this package reads no rows; a row is compiled when its mnemonic is fir
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from ir_format.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ir_format.isa.machine import Target as Target

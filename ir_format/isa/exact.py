@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from ir_format.diag import CompileError
 from ir_format.isa.codec import Codec
 from ir_format.isa.special import MemCodec, TargetCodec
 from ir_format.model import Ctl, Inst, Operand
+from ir_format.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ir_format.isa.machine import Target

@@ -9,11 +9,11 @@ derives its sets of mnemonics from these lines, so that an instruction is descri
 from __future__ import annotations
 
 from functools import cache
-from typing import Final
 
 from ir_format.kept import kept
 from ir_format.late_pattern import late_pattern
 from ir_format.record import NamedTuple
+from ir_format.typed import Final
 
 #: Tag -> its meaning.
 TAGS: Final = {

@@ -8,7 +8,7 @@ from ir_format.diag import CompileError
 from ir_format.isa import rowlang
 from ir_format.isa.codec import Mismatch, operand_text
 from ir_format.isa.plan import REUSE_BIT, Form, Plan, Slot
-from ir_format.isa.rowlang import LAYOUTS, Row, RowError, SlotSpec
+from ir_format.isa.rowlang import LAYOUTS, Row, SlotSpec
 from ir_format.isa.special import TargetCodec
 from ir_format.isa.tmem import KINDS as TMEM_KINDS
 from ir_format.isa.vectors import widen
@@ -58,8 +58,9 @@ class Target:
         """The rows of a mnemonic on this SM, in order of the tables."""
         rows = self._rows.get(op)
         if rows is None:
-            rows = [r for r in map(self._parse_row, self._source.rows.get(op, ())) if r is not None]
-            self._rows[op] = rows
+            parsed = rowlang.rows_of(op, self.sm)
+            self._parsed.update(parsed)
+            rows = self._rows[op] = [r for r in parsed.values() if r is not None]
         return rows
 
     def mnemonics(self) -> list[str]:
@@ -116,10 +117,7 @@ class Target:
 
     def _parse_row(self, text: str) -> Row | None:
         if text not in self._parsed:
-            try:
-                self._parsed[text] = rowlang.parse_row(text, self.sm, self._enums, self._source.macros)
-            except (RowError, KeyError, ValueError, IndexError) as error:
-                raise RowError(f"{error!r} in row: {text}") from error
+            self.rows(text.split(None, 1)[0].partition(".")[0])
         return self._parsed[text]
 
     def _forms_at(self, opcode: int) -> list[Form]:

@@ -26,6 +26,7 @@ from ir_format.kept import kept
 from ir_format.late_pattern import late_pattern
 from ir_format.record import NamedTuple
 from ir_format.target import numbers
+from ir_format.typed import Any
 
 #: Every SM that rows speak of.
 SMS = numbers()
@@ -334,6 +335,31 @@ def parse_row(text: str, sm: int, enums: dict[str, Enum], macros: dict[str, str]
     op, *fixed = name.split(".")
     facts = dict(t.partition("=")[::2] for t in facttexts)
     return Row(name, op, tuple(fixed), opcode, layout, names, dsts, srcs, tuple(mods), tuple(fix), facts, text)
+
+
+def rows_of(op: str, sm: int) -> dict[str, Row | None]:
+    """The rows of a mnemonic by their texts, None where a row is for other SMs."""
+    return {text: None if row is None else _made(*row) for text, row in _rows_of(op, sm).items()}
+
+
+@kept
+def _rows_of(op: str, sm: int) -> dict[str, tuple[Any, ...] | None]:
+    """The rows as plain tuples."""
+    enums = enums_for(sm)
+    out: dict[str, tuple[Any, ...] | None] = {}
+    for text in source().rows.get(op, ()):
+        try:
+            row = parse_row(text, sm, enums, source().macros)
+        except (RowError, KeyError, ValueError, IndexError) as error:
+            raise RowError(f"{error!r} in row: {text}") from error
+        out[text] = None if row is None else (*row[:6], *[[(*part,) for part in parts] for parts in row[6:9]], *row[9:])
+    return out
+
+
+def _made(*row: Any) -> Row:
+    """A row of its plain tuples."""
+    dsts, srcs = [tuple([SlotSpec(*slot) for slot in slots]) for slots in row[6:8]]
+    return Row(*[*row[:6], dsts, srcs, tuple([ModSpec(*mod) for mod in row[8]]), *row[9:]])
 
 
 def _form_on(form: str, sm: int) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from ir_format.features import has
 from ir_format.isa.codec import (
@@ -20,6 +19,7 @@ from ir_format.isa.codec import (
 from ir_format.isa.plan import SPECIAL, ur_bits
 from ir_format.isa.rowlang import Bits, SlotSpec, parse_bits
 from ir_format.model import INV, ZERO, Const, Imm, Label, Mem, Name, Operand, Reg, Sym
+from ir_format.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ir_format.isa.plan import Form

@@ -7,7 +7,7 @@ SR_SWINHI, SR_CgaCtaId and SRZ, which were measured: ptxas's code reads them in 
 
 from __future__ import annotations
 
-from typing import Final
+from ir_format.typed import Final
 
 #: Register -> facts: ``thread`` (differs between the threads of a warp), ``invariant`` (a thread always reads the same
 #: value).

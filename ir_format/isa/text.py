@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from ir_format.diag import CompileError
 from ir_format.isa.codec import Codec, ConstCodec, CxCodec, HalfImmCodec, ImmCodec, Mismatch, NameCodec, RegCodec
@@ -27,6 +26,7 @@ from ir_format.isa.special import (
 from ir_format.isa.tmem import KeywordCodec, PairCodec
 from ir_format.isa.vectors import widen
 from ir_format.model import ABS, INV, NEG, REUSE, ZERO, Const, Imm, Inst, Mem, Name, Operand, Reg
+from ir_format.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ir_format.isa.machine import Target

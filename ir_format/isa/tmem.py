@@ -7,13 +7,12 @@ is in the register's ``mod``.
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING
-
 from ir_format.isa.codec import Codec, Mismatch, bits_get, bits_len, bits_mask, bits_put
 from ir_format.isa.plan import SPECIAL, _suffixes, ur_bits
 from ir_format.isa.rowlang import SlotSpec, parse_bits
+from ir_format.late_pattern import late_pattern
 from ir_format.model import ZERO, Mem, Operand, Reg
+from ir_format.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ir_format.isa.plan import Form
@@ -89,10 +88,15 @@ class KeywordCodec(Codec):
 
     def read(self, text: str) -> Operand | None:
         """The operand in nvdisasm's text, None where it is another."""
+        import re  # of texts alone
+
         m = re.fullmatch(rf"{self.word}\[(?:(UR\w+))?\+?(-?0x[0-9a-f]+)?\](?:\.([\w.]+))?", text)
         if m is None or not (m[1] or m[2]):
             return None
         return self._operand(_num(m[1] or "URZ"), m[3] or "", int(m[2] or "0", 0))
+
+
+_PAIR = late_pattern(r"tmem\[(UR\w+)\], idesc\[(UR\w+)\]")
 
 
 class PairCodec(KeywordCodec):
@@ -107,7 +111,7 @@ class PairCodec(KeywordCodec):
         return f"tmem[{_ur(num)}], idesc[{_ur(ZERO if num == ZERO or num + 1 == self.ur else num + 1)}]"
 
     def read(self, text: str) -> Operand | None:
-        m = re.fullmatch(r"tmem\[(UR\w+)\], idesc\[(UR\w+)\]", text)
+        m = _PAIR.fullmatch(text)
         if m is None:
             return None
         o = self._operand(_num(m[1]), "", 0)

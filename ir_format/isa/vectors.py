@@ -15,10 +15,10 @@ two components into a register. Measured on ptxas 13.0 for every PTX form: each 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from ir_format.features import has
 from ir_format.model import Imm, Mem, Name, Operand, Reg
+from ir_format.typed import Final
 
 #: (modifiers, operands by slot name, SM) -> registers by slot name
 Rule = Callable[[tuple[str, ...], dict[str, Operand], int], dict[str, int]]

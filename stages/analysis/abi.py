@@ -9,10 +9,9 @@ upper half of each eight from R32 on are callee-saved, and so are B6 and up; P, 
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.model import Const, Function, Imm, Inst, Sym, Unit
 from ir_format.target import B_COUNT, CALLEE_SAVED, STACK_REG
+from ir_format.typed import Final
 
 FIRST_SAVED_B: Final = 6  # B6 is saved by the callee that uses it (measured); that B0-B5 are not is a guess
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from operator import itemgetter
-from typing import Final, Protocol
 
 from ir_format.flow import PHYSICAL_BASE
 from ir_format.hazards import Access, Hazards
@@ -22,6 +21,7 @@ from ir_format.hazards.model import B0, FILE_OF
 from ir_format.isa import facts
 from ir_format.isa.sregs import CLOCKS
 from ir_format.model import ZERO, Inst, Mem, Name, Reg
+from ir_format.typed import Final, Protocol
 
 #: No instruction moves over these. Reads of the clock belong to them, so that a program measures the code between two.
 WALLS: Final = facts.having("wall")

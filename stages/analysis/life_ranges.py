@@ -7,12 +7,12 @@ live to the end, as the caller's stack pointer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.isa import facts
 from ir_format.model import ZERO, Inst, Reg
 from ir_format.record import NamedTuple
+from ir_format.typed import Final
 
 #: The files of a listing, in its order, and where their registers lie in a bit set.
 FILES: Final = ("R", "P", "UR", "UP")

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Final
 
 from ir_format.record import NamedTuple
+from ir_format.typed import Final
 
 MOST_ROWS: Final = 1 << 22
 _INLINED_CALL: Final = 0x90

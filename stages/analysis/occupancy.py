@@ -8,9 +8,9 @@ the occupancy calculator of the CUDA toolkit, with which a test compares.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from ir_format.target import Target
+from ir_format.typed import Final
 from stages.analysis.register_limits import REGISTERS_PER_SM
 
 _PARTS: Final = 4

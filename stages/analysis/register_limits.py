@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from ir_format.model import AttrValue, Unit
 from ir_format.target import ARCHMAX, ARCHMIN, REG_CEILING, REG_FLOOR, REG_RESERVED, SM_RESIDENCY
+from ir_format.typed import Final
 
 REGISTERS_PER_SM: Final = 65536
 # P7 and UP7 are PT and UPT. UR comes from the target record.

@@ -3,10 +3,9 @@ an end may move between products of one block, and must not get lost."""
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.isa import facts
 from ir_format.model import NOT_UPT, ZERO, Inst, Mem, Name, Reg
+from ir_format.typed import Final
 
 #: Mnemonics of the products.
 PRODUCTS: Final = facts.having("warpgroup")

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection
-from typing import Final, TypeAlias
 
 from ir_format.diag import CompileError
 from ir_format.model import AttrValue, Code, Function, Module
 from ir_format.record import Record, fresh
+from ir_format.typed import Final, TypeAlias
 from stages.elf.layout import Kernel
 from stages.elf.lines import sleb
 

@@ -7,11 +7,11 @@ frame address is R1 + frame size once the prologue has moved R1. Device function
 from __future__ import annotations
 
 import struct
-from typing import Final
 
 from ir_format.alignment import align_up
 from ir_format.record import Record, fresh
 from ir_format.target import RETURN_REG, STACK_REG, Target
+from ir_format.typed import Final
 from stages.elf.layout import Kernel, Placed
 
 R: Final = 0x05000000

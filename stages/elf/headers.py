@@ -8,10 +8,9 @@ last word first.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.diag import CompileError
 from ir_format.model import Module, Unit, Var
+from ir_format.typed import Final
 from stages.elf.attrs import bad
 from stages.elf.layout import Kernel
 from stages.elf.symbols import GLOBAL, LOCAL, OBJECT, WEAK, Symbol

@@ -6,10 +6,10 @@ Layout (measured): ELF header, sections in index order, section headers (8-align
 from __future__ import annotations
 
 import struct
-from typing import Final
 
 from ir_format.alignment import align_up
 from ir_format.diag import CompileError
+from ir_format.typed import Final
 
 EHDR_SIZE: Final = 64
 SHDR_SIZE: Final = 64

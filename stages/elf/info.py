@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.features import has
 from ir_format.model import AttrValue, Param
 from ir_format.target import PARAM_SMALL, Target
+from ir_format.typed import Final
 from stages.elf import attrs
 from stages.elf.headers import KINDS
 from stages.elf.layout import Kernel

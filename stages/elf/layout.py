@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from ir_format.alignment import align_up
 from ir_format.diag import CompileError
 from ir_format.model import AttrValue, Code, Module, Param, Unit, Var
 from ir_format.record import Record, fresh
 from ir_format.target import ABI_CALL_FLOOR, CONST_MAX, FRAME_MAX, PARAM_MAX, REG_CEILING, REG_RESERVED, Target
+from ir_format.typed import Final
 from stages.analysis.register_limits import register_limit
 from stages.elf import attrs
 from stages.elf.patch import OP_CALL_REL, OP_CONVERGENCE, OP_EXIT, append_tail, opcode, scan

@@ -12,12 +12,12 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.late_pattern import late_pattern
 from ir_format.model import Module
 from ir_format.record import Record, fresh
+from ir_format.typed import Final
 from stages.elf.frame import uleb
 from stages.elf.image import Strings
 from stages.elf.layout import Kernel

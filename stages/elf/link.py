@@ -7,12 +7,12 @@ optional second copy of the code that ptxas adds from sm_100 on is left out, whi
 from __future__ import annotations
 
 import struct
-from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.features import has
 from ir_format.model import Header, Module, Unit, Var
 from ir_format.target import Target, target
+from ir_format.typed import Final
 from stages.elf import attrs, image, info, notes
 from stages.elf.dwarf import debug_sections, split_relocations
 from stages.elf.file import lay_out

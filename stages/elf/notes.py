@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import struct
-from typing import Final
 
 from ir_format.alignment import align_up
 from ir_format.model import Header
+from ir_format.typed import Final
 from stages.elf.info import TOOLKIT
 from stages.plumbing.runner import VERSION
 

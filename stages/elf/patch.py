@@ -8,9 +8,8 @@ Fields (measured by flipping bits and reading the disassembly on sm_75 80 90 100
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.diag import CompileError
+from ir_format.typed import Final
 
 OPCODE_MASK: Final = 0x1FF
 OP_LDCU: Final = 0x1AC

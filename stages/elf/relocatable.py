@@ -9,11 +9,11 @@ nvlink goes by names and indexes). Our math helpers follow the function that cal
 from __future__ import annotations
 
 import struct
-from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.model import AttrValue, Header, Module, Reloc, Unit, Var
 from ir_format.target import DRIVER_PREFIXES, Target, target
+from ir_format.typed import Final
 from stages.elf import attrs, image, info, notes
 from stages.elf.dwarf import DebugSection, debug_sections, split_relocations
 from stages.elf.file import lay_out

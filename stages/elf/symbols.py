@@ -8,9 +8,9 @@ more than the highest index of a LOCAL symbol.
 from __future__ import annotations
 
 import struct
-from typing import Final
 
 from ir_format.record import NamedTuple
+from ir_format.typed import Final
 from stages.elf.image import Strings
 
 LOCAL: Final = 0

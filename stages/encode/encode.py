@@ -5,8 +5,6 @@ Each function starts at offset 0. `elf` lays them out one after another and appl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.flow import build_cfg, loop_depths
@@ -30,6 +28,7 @@ from ir_format.model import (
 )
 from ir_format.target import RETURN_REG
 from ir_format.target import target as sm_facts
+from ir_format.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ir_format.isa.machine import Target

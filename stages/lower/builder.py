@@ -35,7 +35,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ir_format import ptx
 from ir_format.diag import CompileError
@@ -58,6 +57,7 @@ from ir_format.model import (
 )
 from ir_format.ptx import PtxFunction, PtxInst
 from ir_format.ptx_types import TYPE_BITS
+from ir_format.typed import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from stages.lower.abi.calls import LowStack

@@ -11,10 +11,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Final
 
 from ir_format.model import AttrValue
 from ir_format.ptx import PtxFixup, PtxLabel, PtxSection
+from ir_format.typed import Final
 from stages.lower.abi.arguments import param_base
 from stages.lower.builder import Builder
 

@@ -7,12 +7,12 @@ negated or complemented operand moves without its sign, which stays at the use.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
 
 from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.model import ABS, INV, NEG, PSEUDO, ZERO, Const, Function, Imm, Inst, Mem, Operand, Reg
 from ir_format.ptx import PtxFunction, PtxInst
+from ir_format.typed import TYPE_CHECKING
 from stages.lower.unit import UnitContext
 
 if TYPE_CHECKING:

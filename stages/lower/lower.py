@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ir_format import ptx
 from ir_format.diag import CompileError
@@ -13,6 +12,7 @@ from ir_format.model import Header, Inst, Module, Param, Unit, Var
 from ir_format.ptx import PtxFunction, PtxInst, PtxLabel, PtxModule, PtxParam, PtxPragma, PtxReloc, PtxUnit, PtxVar
 from ir_format.record import replace
 from ir_format.target import Target
+from ir_format.typed import Any
 from stages.analysis.abi import without_saves
 from stages.lower.abi.arguments import signature_text
 from stages.lower.abi.frame import begin_function, end_function

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
 
 from ir_format import ptx
 from ir_format.model import RZ, Const, Imm, Mem, Name, Operand, Reg
 from ir_format.ptx import PtxInst, PtxParam, PtxVar
 from ir_format.record import NamedTuple
 from ir_format.target import CONST_MAX
+from ir_format.typed import TypeAlias
 from stages.lower.abi.arguments import param_base
 from stages.lower.abi.frame import local_place
 from stages.lower.builder import Builder

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ir_format import ptx
 from ir_format.diag import CompileError
 from ir_format.model import RZ, Const, Imm, Name, Reg
 from ir_format.ptx import PtxFunction, PtxProto, PtxVar
+from ir_format.typed import TYPE_CHECKING
 from stages.lower.abi.arguments import param_base, signature_text
 from stages.lower.abi.calls import note
 from stages.lower.abi.frame import in_prologue, load_const, local_place

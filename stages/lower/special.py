@@ -3,10 +3,9 @@ comment says otherwise."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ir_format.diag import CompileError
 from ir_format.model import NEG, RZ, Const, Imm, Name, Reg
+from ir_format.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from stages.lower.builder import Builder

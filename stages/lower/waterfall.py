@@ -9,11 +9,11 @@ textures and surfaces whose handles do).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
 
 from ir_format import ptx
 from ir_format.model import PT, URZ, Name, Reg
 from ir_format.ptx import PtxInst
+from ir_format.typed import Final
 from stages.lower.builder import Builder
 from stages.lower.rules.integer import compare
 from stages.lower.uniform_operands import Uniform

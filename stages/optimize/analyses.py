@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.flow import Cfg, DominatorTree, Liveness, build_cfg, dominators, liveness
 from ir_format.hazards import hazards
 from ir_format.model import Function, Unit
+from ir_format.typed import Final
 from stages.analysis.register_counts import changes_count, counts_of_blocks
 from stages.analysis.register_limits import register_limit
 from stages.optimize.late.def_use import Place, all_uses

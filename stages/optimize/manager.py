@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, Final
 
 from ir_format.model import Function, Unit
 from ir_format.record import Record
+from ir_format.typed import Any, Final
 from stages.optimize.analyses import NOTHING, Analyses
 from stages.plumbing.runner import Context, Pass
 

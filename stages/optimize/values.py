@@ -9,7 +9,6 @@ around the copy, and the copy dominates the use.
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import Final, TypeAlias
 
 from ir_format.flow import (
     Cfg,
@@ -24,6 +23,7 @@ from ir_format.flow import (
 from ir_format.isa import facts
 from ir_format.isa.sregs import INVARIANT
 from ir_format.model import ZERO, Function, Imm, Inst, Operand, Reg
+from ir_format.typed import Final, TypeAlias
 from stages.optimize.evaluate.operands import value_of
 from stages.optimize.ssa.webs import Webs, has_ties
 

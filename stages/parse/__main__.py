@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from typing import Final
 
 from ir_format import kept
+from ir_format.typed import Final
 
 _OPTIONS: Final = {
     "--arch": "arch",

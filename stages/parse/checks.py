@@ -6,10 +6,10 @@ Each takes the instruction's name, modifiers and operands, and gives messages.  
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from ir_format.late_pattern import late_pattern
 from ir_format.ptx import Bracket, Imm, ImmF32, ImmF64, Neg, Operand, Part, Vec
+from ir_format.typed import Final
 
 Check = Callable[[str, tuple[str, ...], tuple[Operand, ...]], list[str]]
 _U64 = (1 << 64) - 1

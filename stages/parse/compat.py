@@ -7,9 +7,8 @@ pass for any 32-bit integer.  Loads, stores and conversions ("relaxed") take wid
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.ptx_types import TYPE_BITS
+from ir_format.typed import Final
 
 _SIZES: Final = (8, 16, 32, 64)
 _INTS: Final[dict[int, frozenset[str]]] = {n: frozenset((f"b{n}", f"u{n}", f"s{n}")) for n in _SIZES}

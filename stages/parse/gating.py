@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.record import NamedTuple
 from ir_format.release import DEFAULT
+from ir_format.typed import Final
 from stages.parse import compat, rules, textures
 from stages.parse.table import Gate, Row, gates, parse_gate
 from stages.parse.table.vocabulary import vocabulary

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Final, TypeAlias
 
 from ir_format.diag import Diagnostic
+from ir_format.typed import Final, TypeAlias
 from stages.parse.sregs import SREGS
 
 #: What the front end says of a program for a target.

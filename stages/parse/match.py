@@ -10,9 +10,9 @@ operand types ("Arguments mismatch"), then the form of each operand.
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Final
 
 from ir_format.ptx import Addr, LabelList, LabelRef, Operand, Pair, PtxReg, Reg, Sym, Vec
+from ir_format.typed import Final
 from stages.parse import checks, compat, operand_forms, refusals, relations, repeated_modifiers, rules, table, textures
 from stages.parse.gating import Gates
 from stages.parse.opcodes import Opcode, Typed, Verdict

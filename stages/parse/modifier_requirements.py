@@ -8,8 +8,8 @@ each other.  Each rule gives the message, or nothing; all were measured on ptxas
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
+from ir_format.typed import Final
 from stages.parse import repeated_modifiers, rules
 
 Rule = Callable[[str, tuple[str, ...], tuple[str, ...]], str]

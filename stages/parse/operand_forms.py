@@ -6,9 +6,9 @@ Kinds are the strings described in `stages.parse.symbols`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from ir_format.ptx import Addr, Operand, PtxReg, Reg, Sym
+from ir_format.typed import Final
 from stages.parse import brackets, compat, rules, textures
 from stages.parse.sregs import ANY_INTEGER
 from stages.parse.table import OperandSpec

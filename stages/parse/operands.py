@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.late_pattern import late_pattern
 from ir_format.ptx import (
     Addr,
@@ -23,6 +21,7 @@ from ir_format.ptx import (
     Sym,
     Vec,
 )
+from ir_format.typed import Final
 from stages.parse import expr, table, vectors
 from stages.parse.rules import TYPES
 from stages.parse.scan import Scanner

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
+from ir_format.typed import Final
 from stages.parse import modifier_requirements, operand_forms, relations, repeated_modifiers, rules
 from stages.parse.gating import Gates
 from stages.parse.opcodes import Opcode, Typed

@@ -7,8 +7,8 @@ words; all were measured on ptxas 13.0.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
+from ir_format.typed import Final
 from stages.parse import compat, rules
 from stages.parse.targets import Target
 

@@ -3,8 +3,7 @@ of the text, some after all are read (measured on 13.0 with each modifier of the
 
 from __future__ import annotations
 
-from typing import Final
-
+from ir_format.typed import Final
 from stages.parse import rules
 
 TWO_OPERATIONS: Final = "Multiple instruction post-operation flags set"

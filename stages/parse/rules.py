@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.late_pattern import late_pattern
+from ir_format.typed import Final
 
 ROUNDINGS: Final = frozenset(["rn", "rz", "rm", "rp", "rna", "rs", "rni", "rzi", "rmi", "rpi"])
 COMPARISONS: Final = frozenset(

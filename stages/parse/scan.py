@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NoReturn
 
 from ir_format.diag import Diagnostic
 from ir_format.late_pattern import late_pattern
+from ir_format.typed import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from stages.parse.targets import Target

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from ir_format.typed import Final
 
 # name -> (type, minimum PTX version times ten, minimum SM). Versions and targets: documented, then checked against
 # ptxas.

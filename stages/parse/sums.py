@@ -3,9 +3,8 @@ adds before the instruction (measured on its code: IADD3 with the register's wid
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.ptx import Imm, Operand, PtxInst, Reg, SReg, Sym
+from ir_format.typed import Final
 from stages.parse import expr, match
 from stages.parse.scan import Scanner
 from stages.parse.symbols import FunctionState, Typed

@@ -5,13 +5,12 @@ All tables measured on ptxas 13.0 and 13.5 (the matrices of version x target and
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format import features
 from ir_format.late_pattern import late_pattern
 from ir_format.record import NamedTuple
 from ir_format.release import DEFAULT, PTX_VERSIONS, RELEASES, Release
 from ir_format.target import targets
+from ir_format.typed import Final
 from stages.parse.table import Gate
 
 VERSIONS: Final = frozenset([f"{major}.{minor}" for major, minor in PTX_VERSIONS])

@@ -6,8 +6,7 @@ All rules and texts were measured with ptxas 13.0.
 
 from __future__ import annotations
 
-from typing import Final
-
+from ir_format.typed import Final
 from stages.parse import compat
 from stages.parse.targets import Target
 from stages.parse.vectors import alien_neighbours, common, elements

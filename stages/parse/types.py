@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.ptx_types import TYPE_BITS
+from ir_format.typed import Final
 
 # Kind -> types: b untyped, u unsigned, s signed, f float, p predicate.
 _KINDS: Final = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-
 from ir_format.ptx import Addr, Bracket, CallTarget, Operand, PtxFunction, PtxInst, PtxModule, PtxUnit, PtxVar, Sym, Vec
 from stages.parse.symbols import FuncSym
 
@@ -183,7 +181,11 @@ def _unit(
             elif symbol.function is None or separate:
                 unit.externs.append(symbol.proto)
             else:
-                copy = deepcopy(symbol.function) if symbol.entry else symbol.function
+                copy = symbol.function
+                if symbol.entry:
+                    from copy import deepcopy
+
+                    copy = deepcopy(copy)
                 unit.functions.append(copy)
                 work.append(copy)
     unit.variables = list(used)

@@ -7,8 +7,7 @@ untyped `bN`; a constant takes the size of a register next to it. Kinds are the 
 
 from __future__ import annotations
 
-from typing import Final
-
+from ir_format.typed import Final
 from stages.parse import compat
 from stages.parse.sregs import ANY_INTEGER
 

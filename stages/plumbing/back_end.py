@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import BinaryIO
 
 from ir_format import wire
 from ir_format.diag import CompileError, Diagnostic, StreamError
 from ir_format.model import Header, Unit
+from ir_format.typed import BinaryIO
 from stages.plumbing.runner import ABORTED, failed, print_diags
 
 

@@ -8,11 +8,11 @@ rows here. The code of a stage is imported when the stage runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
 
 from ir_format import wire
 from ir_format.diag import StreamError
 from ir_format.model import Header, Module, Unit
+from ir_format.typed import Any, Final
 from stages.plumbing.runner import Context, Pass, Stage, check_unit, failed, read_unit, unit_name
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import io
 import os
-import signal
 import sys
+
+# What `signal` is made of: its own names are enumerations, whose import takes as long as a small stage.
+from _signal import SIG_DFL, SIGINT, default_int_handler, getsignal, signal  # type: ignore[import-not-found]
 from collections.abc import Callable
-from typing import Final, NoReturn
 
 from ir_format import kept
+from ir_format.typed import Final, NoReturn
 from stages.plumbing import files
 
 #: How /dev/null replaces a closed standard stream: reading the first and writing the second fail, messages are
@@ -48,8 +50,8 @@ class _StandardError(io.TextIOWrapper):
 
 def prepare() -> None:
     """Make sure that the standard streams exist, and that an interrupt has its default action."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if getsignal(SIGINT) is default_int_handler:
+        signal(SIGINT, SIG_DFL)
     for fd, mode in enumerate(_CLOSED):
         try:
             os.fstat(fd)

@@ -12,7 +12,8 @@ import errno
 import os
 import stat
 import sys
-from typing import Final
+
+from ir_format.typed import Final
 
 #: Temporary files that exist now; the signal handler removes them.
 pending: set[str] = set()

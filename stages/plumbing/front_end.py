@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
 
 from ir_format import features, wire
 from ir_format.diag import Diagnostic
 from ir_format.model import AttrValue, Header
 from ir_format.release import DEFAULT
+from ir_format.typed import TYPE_CHECKING, Final
 from stages.plumbing.runner import ABORTED, VERSION
 
 if TYPE_CHECKING:

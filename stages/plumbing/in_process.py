@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from typing import Any, BinaryIO
 
 from ir_format import wire
 from ir_format.diag import StreamError
+from ir_format.typed import Any, BinaryIO
 from ir_format.unit_copy import copy_unit
 from stages.plumbing.runner import (
     BROKEN,

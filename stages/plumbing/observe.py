@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 import resource
 import time
-from typing import TYPE_CHECKING, Any, Final
 
 from ir_format import wire
 from ir_format.model import AttrValue, Unit
 from ir_format.record import NamedTuple, Record, fresh
+from ir_format.typed import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from stages.plumbing.runner import Context

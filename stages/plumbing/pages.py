@@ -13,9 +13,9 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
 
 from ir_format.model import Unit
+from ir_format.typed import Any, Final
 from stages.plumbing.observe import PassRow, Picture
 
 _FOLDER: Final = os.path.join(os.path.dirname(__file__), "page")

@@ -8,11 +8,11 @@ import io
 import re
 import subprocess
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from ir_format import wire
 from ir_format.diag import CompileError, StreamError
 from ir_format.model import Unit
+from ir_format.typed import Final
 from ir_format.verify import verify_unit
 from stages.plumbing.stage import Context, Pass, Stage, as_tuples
 

@@ -13,12 +13,12 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from copy import copy
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from ir_format import wire
 from ir_format.diag import CompileError, Diagnostic, StreamError
 from ir_format.model import Header, Unit
+from ir_format.record import replace
+from ir_format.typed import TYPE_CHECKING, Any, BinaryIO, Final
 from stages.plumbing import files
 from stages.plumbing.stage import Context as Context
 from stages.plumbing.stage import Flags as Flags
@@ -107,17 +107,14 @@ def _flags_of(ctx: Context, unit: str) -> Flags:
     flags = ctx.flags
     if not flags.limit_unit or flags.limit_unit == unit:
         return flags
-    own = copy(flags)
-    own.limit = None
-    return own
+    return replace(flags, limit=None)
 
 
 def _cut(ctx: Context, most: int) -> None:
     """Let the current pass apply this many rewrites and no more."""
     flags = ctx.flags
-    own = copy(flags)
-    own.limit = ctx.rewrites + most if flags.limit is None else min(flags.limit, ctx.rewrites + most)
-    ctx.flags = own
+    limit = ctx.rewrites + most if flags.limit is None else min(flags.limit, ctx.rewrites + most)
+    ctx.flags = replace(flags, limit=limit)
 
 
 def failed(unit: Unit) -> bool:

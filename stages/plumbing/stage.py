@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
 
 from ir_format.model import Header, Module, Unit
 from ir_format.record import Record, fresh
+from ir_format.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stages.plumbing.observe import Remark

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import NoReturn
 
+from ir_format.typed import NoReturn
 from stages.plumbing.runner import Flags, Stage, run_files, run_stage
 
 

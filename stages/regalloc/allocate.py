@@ -5,13 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.flow import read_regs, written_regs
 from ir_format.model import ZERO, AttrValue, Const, Function, Header, Imm, Inst, Reg, Unit
 from ir_format.target import CALLEE_SAVED, REG_CEILING, SM_RESIDENCY, STACK_REG, Target
 from ir_format.target import target as find_target
+from ir_format.typed import Final
 from stages.analysis import abi
 from stages.analysis.register_counts import changes_count, first_count, most_registers, stretches
 from stages.analysis.register_limits import FILE_SIZES, FIRST_UR, REGISTERS_PER_SM, last_register, register_limit

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import reduce
 from operator import and_
-from typing import Final
 
+from ir_format.typed import Final
 from stages.regalloc.coalescing import Group, Grouping, Masks
 from stages.regalloc.live_ranges import Seg
 

@@ -9,9 +9,9 @@ slot holds the slot's value, and a copy of it changes nothing.
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import TypeAlias
 
 from ir_format.model import ZERO, Inst, Reg
+from ir_format.typed import TypeAlias
 from stages.analysis.register_limits import FIRST_PRODUCT_REG
 from stages.analysis.warpgroups import PRODUCTS
 from stages.regalloc.live_ranges import Ranges, Seg, covers, is_plain, union

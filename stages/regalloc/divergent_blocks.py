@@ -3,11 +3,10 @@ ptxas has separate messages for instructions that it adds to warpgroup products 
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.flow import build_cfg, post_dominators, read_regs, written_regs
 from ir_format.isa import facts
 from ir_format.model import ZERO, Function, Inst, Name
+from ir_format.typed import Final
 
 #: Values that may differ between the threads of a warp: thread numbers, and memory contents.
 _NUMBERS: Final = ("SR_TID", "SR_LANEID", "SR_LTMASK", "SR_LEMASK", "SR_GTMASK", "SR_GEMASK", "SR_EQMASK")

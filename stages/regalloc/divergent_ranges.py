@@ -8,9 +8,8 @@ with one path needs nothing, because the threads that skip it wait at its end.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.flow import post_dominators
+from ir_format.typed import Final
 from stages.analysis.divergence import divergent_paths, has_two_paths, may_diverge
 from stages.regalloc.live_ranges import Ranges, Seg, overlap, union
 

@@ -3,12 +3,11 @@ callee-saved registers."""
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.diag import CompileError
 from ir_format.model import RZ, ZERO, Function, Imm, Inst, Mem, Operand, Reg, imm, mem
 from ir_format.rename import rename
 from ir_format.target import CALLEE_SAVED
+from ir_format.typed import Final
 from stages.analysis.abi import SAVED_B
 from stages.regalloc.coalescing import Grouping
 from stages.regalloc.moves import R1, Mover

@@ -11,11 +11,11 @@ So live ranges, coalescing and assignment of stack slots use the same code as th
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Final, TypeAlias
 
 from ir_format.flow import Cells, Cfg, Liveness, build_cfg, is_guarded, liveness, loop_depths, read_regs, written_regs
 from ir_format.isa import facts
 from ir_format.model import ZERO, Function, Inst, Reg
+from ir_format.typed import Final, TypeAlias
 
 Seg: TypeAlias = "tuple[int, int]"
 

@@ -8,7 +8,6 @@ made here carries ``attrs["ra"]``, which tells inserted instructions from origin
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.features import has
@@ -27,6 +26,7 @@ from ir_format.model import (
     imm,
     mem,
 )
+from ir_format.typed import Final
 
 R1: Final = Reg("R", 1)
 LUT_AND: Final = Imm("I", 0x80)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
-from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.model import Unit
+from ir_format.typed import Final
 from stages.plumbing.runner import Context, Pass
 
 ALLOCATORS: Final = ("greedy", "naive")
@@ -30,7 +29,11 @@ def _allocate(unit: Unit, ctx: Context) -> None:
     ctx.kept["divergent"] = {f.name: divergent_blocks(f) for f in with_products}
     for f in unit.functions:
         return_blocks(f)
-    before = deepcopy(unit) if ctx.flags.verify else None
+    before = None
+    if ctx.flags.verify:
+        from copy import deepcopy
+
+        before = deepcopy(unit)
     allocate_unit(unit, ctx.header, options, say=_teller(ctx))
     if before is not None:
         _verify(before, unit)

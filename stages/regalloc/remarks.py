@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
 
+from ir_format.typed import Final, TypeAlias
 from stages.regalloc.live_ranges import Ranges
 from stages.regalloc.spill import HOME, SpillState, cells_of, pressure, remat_source
 

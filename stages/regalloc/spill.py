@@ -12,7 +12,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import accumulate
-from typing import Final
 
 from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.isa import facts
@@ -20,6 +19,7 @@ from ir_format.isa.sregs import INVARIANT
 from ir_format.model import Const, Function, Imm, Inst, Name, Reg, VReg
 from ir_format.rename import rename
 from ir_format.target import STACK_REG
+from ir_format.typed import Final
 from stages.regalloc.coalescing import Group
 from stages.regalloc.live_ranges import Ranges, is_plain, overlap
 from stages.regalloc.load_tree import LoadTree

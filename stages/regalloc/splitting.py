@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple
 
 from ir_format.flow import Cfg, build_cfg
 from ir_format.model import Block, Function, Inst, Label, Reg
+from ir_format.record import NamedTuple
 from ir_format.rename import renumber
 from ir_format.target import REG_RESERVED, STACK_REG
+from ir_format.typed import Final
 from stages.regalloc.coalescing import Group, Grouping
 from stages.regalloc.live_ranges import LOOP_WEIGHT, MAX_DEPTH, Ranges, Seg, covers
 from stages.regalloc.spill import REMAT_COST, SpillState, cells_of, move, remat_source, spans, spillable

@@ -12,9 +12,9 @@ the place after its last use.
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Final, TypeAlias
 
 from ir_format.model import AttrValue, Function, Inst
+from ir_format.typed import Final, TypeAlias
 from stages.regalloc.coalescing import Grouping
 from stages.regalloc.live_ranges import Ranges, union
 

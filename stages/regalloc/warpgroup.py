@@ -13,11 +13,11 @@ Post: every ARRIVE uses the registers that the products after it read, so that i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.flow import Cfg, build_cfg, read_regs, written_regs
 from ir_format.model import ZERO, Function, Imm, Inst, Operand, Reg, Unit
+from ir_format.typed import Final
 from stages.analysis.abi import callee
 from stages.analysis.warpgroups import END, PRODUCTS, empty_product, end_at_last, is_empty
 

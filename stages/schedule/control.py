@@ -9,12 +9,11 @@ sweeps reach a fixed point. A stall above 15 cycles continues in NOPs.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.flow import Cfg, is_terminator
 from ir_format.hazards import Access, Cell, Hazards, cell_name
 from ir_format.hazards.model import FILE_OF, WAIT
 from ir_format.model import Ctl, Inst
+from ir_format.typed import Final
 from stages.schedule.scoreboards import BOUNDARIES, COUNT, ScoreboardedBlock, layout_order
 
 #: The largest stall count.

@@ -12,12 +12,11 @@ ALU busier than the multiplier, candidates are replaced at even distances until 
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format import isa
 from ir_format.features import has
 from ir_format.hazards.model import Hazards, hazards
 from ir_format.model import RZ, ZERO, Block, Const, Imm, Inst, Operand, Reg, Unit
+from ir_format.typed import Final
 from stages.plumbing.runner import Context
 
 #: A candidate: modifiers and sources of the IMAD that takes its place.

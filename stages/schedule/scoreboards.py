@@ -15,12 +15,11 @@ groups (ptxas uses SB0 for both too).
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.flow import Cfg
 from ir_format.hazards import Access
 from ir_format.isa import facts
 from ir_format.model import Inst
+from ir_format.typed import Final
 
 COUNT: Final = 6
 _FAR: Final = 1 << 30

@@ -26,7 +26,8 @@ def restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
     (tmp_path / "ir_format" / "rows.py").write_text("ROWS = 1\n")
     finders = list(sys.meta_path)
     monkeypatch.setattr(kept, "_HOME", str(tmp_path))
-    monkeypatch.setattr(kept, "_FOLDERS", ("kept_probe",))
+    monkeypatch.setattr(kept, "_FOLDERS", ("kept_probe/",))
+    monkeypatch.setattr(kept, "_LIBRARY", str(tmp_path / "library"))
     monkeypatch.setattr(kept, "_path", lambda: str(tmp_path / "kept.image"))
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -112,7 +113,7 @@ def test_a_damaged_file_is_not_used(restart: Callable[[], None], tmp_path: Path)
     assert table() == (VALUE, False)
 
 
-@pytest.mark.parametrize("how", ["open to others", "of another user", "a link", "of another folder"])
+@pytest.mark.parametrize("how", ["open to others", "of another user", "a link", "of another Python"])
 def test_a_planted_file_is_not_used(
     restart: Callable[[], None], tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,8 +130,7 @@ def test_a_planted_file_is_not_used(
         path.rename(tmp_path / "elsewhere")
         path.symlink_to(tmp_path / "elsewhere")
     else:
-        monkeypatch.setattr(kept, "_HOME", str(tmp_path / "kept_probe"))
-        (tmp_path / "kept_probe" / "ir_format").mkdir()
+        monkeypatch.setattr(kept, "_IDENTITY", "another")
     restart()
     assert table() == (VALUE, True)
 

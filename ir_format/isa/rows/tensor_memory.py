@@ -7,7 +7,7 @@ left out.
 
 from __future__ import annotations
 
-from typing import Final
+from ir_format.typed import Final
 
 #: Value of bits 81, 82 and 87: name and registers for x1.
 _SHAPES: Final = (

@@ -8,7 +8,7 @@ groups.
 
 from __future__ import annotations
 
-from typing import Final
+from ir_format.typed import Final
 
 _FLOAT: Final = range(8, 257, 8)
 _INTEGER: Final = (8, 16, 24, *range(32, 257, 16))

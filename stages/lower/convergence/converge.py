@@ -16,12 +16,11 @@ same), but no instruction there counts as executed by the whole warp.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.features import has
 from ir_format.flow import build_cfg, falls_through, is_terminator, jump_targets
 from ir_format.isa import facts
 from ir_format.model import RZ, Block, Function, Imm, Inst, Label
+from ir_format.typed import Final
 from stages.analysis.abi import callee
 from stages.analysis.divergence import gathers
 from stages.lower.convergence.divergence import Divergence, Flow, Groups

@@ -15,12 +15,11 @@ same threads execute all blocks with one label, and the whole warp executes the 
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.flow import Cfg, DominatorTree, build_cfg, dominators, is_guarded, is_terminator, read_regs, written_regs
 from ir_format.isa import facts
 from ir_format.isa.sregs import THREAD
 from ir_format.model import RZ, Block, Function, Imm, Inst, Name
+from ir_format.typed import Final
 from stages.lower.convergence.regions import Region, Regions
 
 #: Results that differ between threads even where the sources agree.

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Final
 
 from ir_format.flow import post_dominators
+from ir_format.typed import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from ir_format.model import Reg

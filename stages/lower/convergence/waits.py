@@ -9,11 +9,10 @@ regions with NANOSLEEP or BAR in them are plain as well.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.flow import read_regs, written_regs
 from ir_format.isa import facts
 from ir_format.model import Inst
+from ir_format.typed import Final
 from stages.lower.convergence.divergence import Divergence, Flow
 from stages.lower.convergence.regions import Loop, Region, Regions
 

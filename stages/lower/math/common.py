@@ -3,11 +3,10 @@ instructions."""
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format import ptx
 from ir_format.model import ABS, NEG, PT, RZ, ZERO, AttrValue, Imm, Reg
 from ir_format.ptx import PtxInst
+from ir_format.typed import Final
 from stages.lower.builder import Builder
 
 Val = Reg | Imm

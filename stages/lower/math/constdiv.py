@@ -7,9 +7,8 @@ Montgomery, 1994). ptxas uses the same code for constants as for variables (meas
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ir_format.model import NEG, RZ, RZ2, Imm, Reg
+from ir_format.record import NamedTuple
 from stages.lower.builder import Builder
 
 WORD = 0xFFFFFFFF

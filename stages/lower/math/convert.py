@@ -9,11 +9,11 @@ shift widens bf16.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from ir_format import ptx
 from ir_format.model import PT, RZ, ZERO, Imm, Reg
 from ir_format.ptx import PtxInst
+from ir_format.typed import Final
 from stages.lower.builder import Builder, Rule, is_signed
 from stages.lower.math.common import NEG_RZ, ROUND, Val, absolute, float_imm, rounding, store_int
 from stages.lower.math.half import LOW, NEG_RZ_LOW, plus_zero

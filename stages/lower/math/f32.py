@@ -8,10 +8,10 @@ back; both scalings are exact.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from ir_format.model import NOT_PT, PT, RZ, Imm, Reg
 from ir_format.ptx import PtxInst
+from ir_format.typed import Final
 from stages.lower.builder import Builder, Rule
 from stages.lower.math.common import (
     NEG_RZ,

@@ -7,10 +7,9 @@ bits.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.model import NEG, PT, RZ, RZ2, AttrValue, Imm, Reg
 from ir_format.ptx import PtxInst
+from ir_format.typed import Final
 from stages.lower.builder import Builder, Rule
 from stages.lower.math.common import (
     ROUND,

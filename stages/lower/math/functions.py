@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import cast
 
 import msgpack
 
 from ir_format import ptx_wire
 from ir_format.ptx import PtxFunction
+from ir_format.typed import cast
 
 PARSED = "functions.msgpack"  # name of a function -> the packed `unit` record that holds it
 

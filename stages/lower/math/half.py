@@ -8,11 +8,11 @@ half of a result is a copy without meaning. Additions are HADD2, products HMUL2,
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from ir_format import ptx
 from ir_format.model import NEG, NOT_PT, PT, RZ, Imm, Reg
 from ir_format.ptx import PtxInst
+from ir_format.typed import Final
 from stages.lower.builder import Builder, Rule
 from stages.lower.math.common import (
     ROUND,

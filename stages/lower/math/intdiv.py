@@ -7,10 +7,9 @@ Division by zero returns all ones, as in ptxas's code (measured).
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.model import NEG, PT, RZ, Imm, Reg
 from ir_format.ptx import PtxInst
+from ir_format.typed import Final
 from stages.lower.builder import Builder, Rule, is_signed
 from stages.lower.math.common import Val
 from stages.lower.math.constdiv import WORD, divide_by

@@ -9,11 +9,11 @@ leaves the loop. (ptxas counts the iterations with a second predicate, with the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from ir_format import ptx
 from ir_format.model import PT, RZ, URZ, Imm, Label, Name, Operand, Reg
 from ir_format.ptx import PtxInst, PtxParam
+from ir_format.typed import Final
 from stages.lower.abi.calls import call_driver
 from stages.lower.abi.frame import load_const
 from stages.lower.builder import Builder, Rule

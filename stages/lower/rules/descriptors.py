@@ -6,11 +6,10 @@ Tables, sizes and places of the fields as measured on ptxas 13.0.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format import ptx
 from ir_format.model import RZ, Imm, Mem, Reg
 from ir_format.ptx import PtxInst
+from ir_format.typed import Final
 from stages.lower.abi.frame import load_const
 from stages.lower.builder import Builder
 from stages.lower.headers import handle, separate

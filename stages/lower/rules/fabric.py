@@ -8,11 +8,10 @@ these copies ptxas's code traps.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format import ptx
 from ir_format.model import PT, RZ, URZ, Imm, Mem, Name, Reg
 from ir_format.ptx import PtxInst
+from ir_format.typed import Final
 from stages.lower.builder import Builder, Rule
 from stages.lower.memory import fence
 from stages.lower.rules.bulk import REDUCTIONS, bulk_class, each_thread, pack16, shared_word

@@ -9,9 +9,8 @@ arithmetic on sm_75, and WARPSYNC.EXCLUSIVE from sm_80 on.)
 
 from __future__ import annotations
 
-from typing import TypedDict
-
 from ir_format.model import NOT_PT, PT, RZ, AttrValue, Imm, Operand, Reg
+from ir_format.typed import TypedDict
 from stages.lower.builder import Builder
 from stages.lower.rules.integer import Val, compare, logic
 

@@ -7,11 +7,11 @@ and nibbles that an SM does not have use the byte instruction. The other mma are
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
 
 from ir_format import ptx
 from ir_format.model import RZ, Imm, Reg
 from ir_format.ptx import PtxInst
+from ir_format.typed import TypeAlias
 from stages.lower.builder import Builder, Rule
 from stages.lower.elements import gather, vector_of
 from stages.lower.rules.async_copy import shared_address

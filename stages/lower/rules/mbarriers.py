@@ -3,9 +3,8 @@ sm_100)."""
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.model import AttrValue
+from ir_format.typed import Final
 
 #: The operations in the order of the numbers that the record gives them.
 _OPERATIONS: Final = (

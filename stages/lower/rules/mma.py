@@ -8,11 +8,10 @@ own (:mod:`sparse_eight`, :mod:`quads`).
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format import ptx
 from ir_format.model import RZ, URZ, Imm, Operand, Reg
 from ir_format.ptx import PtxInst
+from ir_format.typed import Final
 from stages.lower.builder import Builder, Rule
 from stages.lower.elements import vector_of
 from stages.lower.math.common import ROUND

@@ -3,9 +3,8 @@ ignores a modifier."""
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.ptx import PtxInst
+from ir_format.typed import Final
 
 
 def _s(text: str) -> frozenset[str]:

@@ -3,12 +3,11 @@ ptxas 13.0, as all here)."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ir_format import ptx
 from ir_format.model import RZ, Imm, Mem, Operand, Reg
 from ir_format.ptx import PtxInst
 from ir_format.ptx_types import TYPE_BITS
+from ir_format.record import NamedTuple
 from stages.lower.builder import Builder, Rule
 from stages.lower.headers import Header, handle
 from stages.lower.rules import texture_calls

@@ -4,9 +4,9 @@ is imported with the first instruction that may need it, so that a small kernel 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Final
 
 from ir_format.ptx import PtxInst
+from ir_format.typed import Final
 from stages.lower.builder import Rule
 
 #: The rule modules, relative to `stages.lower`, and their mnemonics. A mnemonic that is missing here is found too,

@@ -10,12 +10,11 @@ the odd one.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format import ptx
 from ir_format.diag import CompileError
 from ir_format.model import PT, RZ, UPT, URZ, Imm, Mem, Name, Operand, Reg
 from ir_format.ptx import PtxInst
+from ir_format.typed import Final
 from stages.lower.builder import Builder, Rule
 from stages.lower.rules.async_copy import shared_address
 from stages.lower.rules.bulk import each_thread, mask_of_blocks, shared_word

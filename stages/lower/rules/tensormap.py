@@ -6,11 +6,10 @@ sm_120a.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format import ptx
 from ir_format.model import PT, RZ, Imm, Mem, Name, Reg
 from ir_format.ptx import PtxInst
+from ir_format.typed import Final
 from stages.lower.builder import Builder, Rule
 from stages.lower.memory import SCOPES, resolve
 from stages.lower.rules.bulk import shared_word, told, wide_word

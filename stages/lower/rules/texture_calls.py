@@ -18,10 +18,10 @@ around each call.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from ir_format.model import RZ, ZERO, Imm, Name, Reg
 from ir_format.ptx import PtxInst, PtxParam
+from ir_format.typed import Final
 from stages.lower.abi.calls import call_driver
 from stages.lower.builder import Builder
 from stages.lower.headers import Header, separate

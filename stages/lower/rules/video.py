@@ -7,11 +7,10 @@ sm_110 have VABSDIFF4, which is used for the operations that it covers.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format import ptx
 from ir_format.model import RZ, Imm, Reg
 from ir_format.ptx import PtxInst
+from ir_format.typed import Final
 from stages.lower.builder import Builder, Rule
 from stages.lower.rules.bits import shift_left, shift_right
 from stages.lower.rules.integer import Val, add32, add64, compare, logic, minmax, negated, pair, sign_word, sub64, wide

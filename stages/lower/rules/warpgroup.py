@@ -9,11 +9,10 @@ of outstanding operations.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format import ptx
 from ir_format.model import NEG, NOT_UPT, UPT, URZ, Imm, Inst, Mem, Operand, Reg
 from ir_format.ptx import PtxInst
+from ir_format.typed import Final
 from stages.analysis.warpgroups import EMPTY, END, NO_DESCRIPTOR, NOTHING, OPEN, PRODUCTS, end_at_last
 from stages.lower.builder import Builder, Rule
 from stages.lower.rules.integer import Val

@@ -9,13 +9,13 @@ fragments, in ptxas's order, so that the sums round in the same way.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final
 
 from ir_format import ptx
 from ir_format.model import RZ, Imm, Mem, Reg
 from ir_format.ptx import PtxInst
 from ir_format.ptx_types import TYPE_BITS
 from ir_format.record import NamedTuple
+from ir_format.typed import Final
 from stages.lower.builder import Builder, Rule
 from stages.lower.elements import vector_of
 from stages.lower.math.common import NEG_RZ

@@ -11,11 +11,10 @@ synchronizes threads.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.flow import Cells, Cfg, build_cfg, falls_through, is_guarded, liveness, read_regs, written_regs
 from ir_format.isa import facts
 from ir_format.model import Block, Const, Function, Inst, Reg
+from ir_format.typed import Final
 from stages.optimize.analyses import Analyses
 from stages.optimize.control.simplify_cfg import (
     barrier_users,

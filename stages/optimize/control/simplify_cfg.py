@@ -7,11 +7,10 @@ marked uniform.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.flow import Cfg, build_cfg, falls_through, is_guarded, is_terminator
 from ir_format.isa import facts
 from ir_format.model import INV, PT, ZERO, Block, Function, Inst, Label, Operand, Reg, label
+from ir_format.typed import Final
 from stages.optimize.analyses import Analyses
 from stages.optimize.evaluate.operands import value_of
 from stages.optimize.scalar.fold import inverted

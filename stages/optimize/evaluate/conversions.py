@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
+from ir_format.typed import Final
 from stages.optimize.evaluate.floating import finished
 from stages.optimize.evaluate.floats import (
     BF16,

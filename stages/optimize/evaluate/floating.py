@@ -7,8 +7,8 @@ except comparisons and minima that ignore it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
+from ir_format.typed import Final
 from stages.optimize.evaluate.floats import (
     BF16,
     F16,

@@ -7,9 +7,8 @@ looks.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.record import NamedTuple
+from ir_format.typed import Final
 from stages.optimize.evaluate.operands import Unknown
 
 ROUNDINGS: Final = ("RN", "RZ", "RM", "RP")

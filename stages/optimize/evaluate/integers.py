@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from ir_format.model import Imm
+from ir_format.typed import Final
 from stages.optimize.evaluate.operands import LONG, WORD, Answer, Reader, Unknown, signed
 
 COMPARISONS: Final = ("F", "LT", "EQ", "LE", "GT", "NE", "GE", "T")

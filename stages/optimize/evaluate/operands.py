@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
 
 from ir_format.model import ABS, INV, NEG, ZERO, Imm, Inst, Operand, Reg
+from ir_format.typed import Final, TypeAlias
 
 WORD: Final = 0xFFFFFFFF
 LONG: Final = (1 << 64) - 1

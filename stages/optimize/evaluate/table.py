@@ -7,10 +7,9 @@ mode, or nothing. An instruction with a modifier that its evaluator does not kno
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.isa import facts
 from ir_format.model import ZERO, Inst, Reg
+from ir_format.typed import Final
 from stages.optimize.evaluate import conversions, floating, integers
 from stages.optimize.evaluate.integers import Evaluator
 from stages.optimize.evaluate.operands import Answer, Known, Reader, Unknown, is_predicate

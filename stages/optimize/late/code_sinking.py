@@ -14,14 +14,13 @@ Pre: a function at level `ori`. Post: the same values; no path through the funct
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.diag import CompileError
 from ir_format.flow import is_guarded, loop_depths, read_regs, written_regs
 from ir_format.hazards import hazards
 from ir_format.hazards.load import pipes
 from ir_format.isa import facts
 from ir_format.model import Function, Inst, Reg
+from ir_format.typed import Final
 from stages.optimize.analyses import Analyses
 from stages.optimize.values import is_pure
 

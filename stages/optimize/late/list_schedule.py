@@ -10,7 +10,6 @@ step of the register file allows (:mod:`register_steps`); :mod:`order_trials` or
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from ir_format.diag import CompileError
 from ir_format.flow import Cells, is_terminator, loop_depths, read_regs, written_regs
@@ -19,6 +18,7 @@ from ir_format.hazards.load import pipes
 from ir_format.isa import facts
 from ir_format.model import ZERO, Block, Const, Function, Inst, Reg
 from ir_format.target import STACK_REG
+from ir_format.typed import Final
 from stages.analysis.dependences import UNDER_WAY_TAIL, as_allowed, build_graph, is_wall, under_way
 from stages.optimize.analyses import Analyses
 from stages.optimize.late.order_trials import TIGHT, Body, fastest, fitting

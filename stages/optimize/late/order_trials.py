@@ -11,12 +11,12 @@ from __future__ import annotations
 import heapq
 from bisect import insort
 from itertools import accumulate
-from typing import Final
 
 from ir_format.flow import is_guarded
 from ir_format.isa import facts
 from ir_format.model import Inst
 from ir_format.record import NamedTuple
+from ir_format.typed import Final
 from stages.analysis.dependences import Graph
 from stages.optimize.values import is_pure
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from ir_format.flow import Liveness, is_guarded, read_regs, written_regs
 from ir_format.isa import facts
 from ir_format.model import ZERO, Function, Inst, Reg
+from ir_format.typed import Final
 
 #: Registers that stay free: vectors need room to be aligned, list scheduling needs some for results in flight
 #: (guessed).

@@ -11,10 +11,10 @@ their loops are assumed to run.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from ir_format.record import NamedTuple
 from ir_format.target import REG_CEILING, SM_RESIDENCY
+from ir_format.typed import Final
 from stages.analysis.register_limits import REGISTERS_PER_SM
 
 _SCHEDULERS: Final = 4

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Final
 
 from ir_format.flow import Liveness, is_guarded, loop_depths, read_regs, written_regs
 from ir_format.isa import facts
 from ir_format.model import NOT_PT, PT, Const, Function, Inst, Reg
 from ir_format.record import NamedTuple
 from ir_format.rename import fresh_names, rename, renumber_reads
+from ir_format.typed import Final
 from stages.optimize.analyses import Analyses
 from stages.optimize.late.def_use import Place, insert
 from stages.optimize.late.pressure import CHEAP

@@ -13,7 +13,6 @@ Pre: a function at level `ori`. Post: the same values.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from ir_format.flow import (
     Cfg,
@@ -28,6 +27,7 @@ from ir_format.flow import (
 from ir_format.isa import facts
 from ir_format.model import ZERO, Const, Function, Inst, Reg
 from ir_format.rename import duplicate
+from ir_format.typed import Final
 from stages.optimize.analyses import FLOW, Analyses
 from stages.optimize.late.code_sinking import sink_past_branches
 from stages.optimize.late.def_use import Place, insert, single_definitions

@@ -10,10 +10,9 @@ of one active thread, always the same one, so that f(R2UR a, R2UR b) is R2UR f(a
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.flow import is_guarded, loop_depths, read_regs, written_regs
 from ir_format.model import PT, UPT, URZ, ZERO, Function, Imm, Inst, Operand, Reg
+from ir_format.typed import Final
 from stages.optimize.analyses import Analyses
 from stages.optimize.late.uniform_forms import UNIFORM_OPS, UniformForms, uniform_zero
 from stages.optimize.late.uniform_promotion import convergent_blocks, paths_reconverge

@@ -10,12 +10,11 @@ reads it, unless that is in a loop that the original load is not in.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.features import has
 from ir_format.flow import Cfg, build_cfg, loop_depths, post_dominators
 from ir_format.model import Const, Function, Inst, Mem, Name, Operand, Reg, Unit, VReg
 from ir_format.target import target as find_target
+from ir_format.typed import Final
 from stages.analysis.abi import call_graph, callee, without_saves
 from stages.analysis.divergence import divergent_blocks, divergent_paths, may_diverge
 from stages.optimize.late.def_use import Place, insert, single_definitions, use_places

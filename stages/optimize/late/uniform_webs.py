@@ -15,11 +15,10 @@ Pre: a function at level `ori`. Post: the same values.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.flow import build_cfg, is_guarded, loop_depths, read_regs, written_regs
 from ir_format.model import ZERO, Function, Imm, Inst, Name, Operand, Reg, Unit
 from ir_format.target import target as find_target
+from ir_format.typed import Final
 from stages.optimize.late.uniform_forms import UNIFORM_OPS, UniformForms, uniform_zero
 from stages.optimize.late.uniform_promotion import convergent_blocks, paths_reconverge
 from stages.plumbing.runner import Context

@@ -6,11 +6,10 @@ Pre: a function at level `ori`, not in SSA form, after all passes that add or re
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.flow import read_regs
 from ir_format.isa import facts
 from ir_format.model import ZERO, Function, Inst, Reg
+from ir_format.typed import Final
 from stages.optimize.analyses import Analyses
 
 _LOADS: Final = facts.loads().keys() - facts.having("convergent")

@@ -7,11 +7,10 @@ A *counter* is a register whose value at the end of an iteration is its value at
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.flow import Cfg, is_guarded, written_regs
 from ir_format.model import INV, NOT_PT, PT, RZ, ZERO, Block, Const, Function, Imm, Inst, Operand, Reg
 from ir_format.record import NamedTuple
+from ir_format.typed import Final
 from stages.optimize.control.simplify_cfg import plain_jump
 from stages.optimize.evaluate.operands import value_of
 from stages.optimize.scalar.fold import OPPOSITE, TURNED, plain_iadd3, split_terms

@@ -12,13 +12,12 @@ A register held around a loop is not free: values move only while those live in 
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.flow import ENDS, Liveness, bit_indices, build_cfg, is_guarded, liveness, read_regs, written_regs
 from ir_format.hazards import hazards
 from ir_format.hazards.load import late_results
 from ir_format.isa import facts
 from ir_format.model import Const, Function, Inst, Reg
+from ir_format.typed import Final
 from stages.analysis.register_limits import register_limit
 from stages.optimize.analyses import Analyses
 from stages.optimize.late.pressure import Alive

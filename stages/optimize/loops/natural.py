@@ -6,11 +6,10 @@ Every loop has one header, which dominates its blocks (cycles with several entri
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.flow import Cfg, Loop, falls_through, is_terminator, jump_targets, loops
 from ir_format.isa import facts
 from ir_format.model import Block, Function, Inst, Label, Mem, label
+from ir_format.typed import Final
 from stages.analysis.dependences import WALLS, fences, ordered
 
 _JUMPS: Final = frozenset(("BRA", "EXIT"))

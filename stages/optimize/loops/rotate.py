@@ -8,11 +8,10 @@ results must be read nowhere else, so that the two copies remain separate values
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.flow import Cfg, Loop, build_cfg, falls_through, is_guarded, read_regs, written_regs
 from ir_format.model import Block, Function, Inst, Reg, label
 from ir_format.rename import duplicate, fresh_names, rename
+from ir_format.typed import Final
 from stages.optimize.analyses import Analyses
 from stages.optimize.control.simplify_cfg import merge_blocks, plain_jump
 from stages.optimize.loops.natural import LOADS, find_loops, has_loops

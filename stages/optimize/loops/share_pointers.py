@@ -13,12 +13,11 @@ Pre: a function at level `ori`. Post: the same values; sums and products are mod
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.flow import Loop, is_guarded, read_regs, written_regs
 from ir_format.model import NOT_PT, PT, RZ, ZERO, Const, Function, Imm, Inst, Operand, Reg, imm
 from ir_format.record import NamedTuple
 from ir_format.rename import duplicate, fresh_names, rename, renumber_reads
+from ir_format.typed import Final
 from stages.optimize.analyses import FLOW, Analyses
 from stages.optimize.evaluate.operands import value_of
 from stages.optimize.late.def_use import Place, insert

@@ -20,7 +20,6 @@ If threads of a warp have different iteration counts, they reconverge after the 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Final
 
 from ir_format import isa
 from ir_format.features import has
@@ -43,6 +42,7 @@ from ir_format.model import (
     label,
 )
 from ir_format.rename import duplicate
+from ir_format.typed import Final
 from stages.optimize.analyses import FLOW, NOTHING, Analyses
 from stages.optimize.control.simplify_cfg import merge_blocks
 from stages.optimize.evaluate.operands import value_of

@@ -16,13 +16,12 @@ write those.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format import isa
 from ir_format.features import has
 from ir_format.flow import Cfg, build_cfg, read_regs, written_regs
 from ir_format.isa import facts
 from ir_format.model import INV, NOT_PT, PT, RZ, URZ, ZERO, Function, Imm, Inst, Label, Mem, Name, Operand, Reg
+from ir_format.typed import Final
 from stages.analysis.dependences import WALLS
 from stages.optimize.analyses import Analyses
 from stages.optimize.evaluate.operands import value_of

@@ -12,12 +12,11 @@ that is made of it is an offset. Limits measured on ptxas, which compares the of
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format import isa
 from ir_format.flow import read_regs, written_regs
 from ir_format.isa import facts
 from ir_format.model import NOT_PT, PT, RZ, ZERO, Function, Imm, Inst, Mem, Operand, Reg
+from ir_format.typed import Final
 from stages.optimize.analyses import Analyses
 from stages.optimize.loops.natural import find_loops
 from stages.optimize.memory.redundancy import Access, access_of

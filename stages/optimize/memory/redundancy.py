@@ -18,12 +18,12 @@ known are neither removed nor crossed: after them nothing is known, and no store
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Final
 
 from ir_format.flow import ENDS, Cfg, is_guarded, written_regs
 from ir_format.isa import facts
 from ir_format.model import RZ, ZERO, Function, Inst, Mem, Operand, Reg
 from ir_format.record import NamedTuple
+from ir_format.typed import Final
 from stages.analysis.dependences import fences, is_wall, ordered
 from stages.optimize.analyses import Analyses
 from stages.optimize.ssa.webs import has_ties

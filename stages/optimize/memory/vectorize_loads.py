@@ -9,12 +9,12 @@ writes the base, and they are close enough not to keep many registers live.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Final
 
 from ir_format import isa
 from ir_format.flow import is_guarded, written_regs
 from ir_format.isa import facts
 from ir_format.model import ZERO, Function, Inst, Mem, Reg
+from ir_format.typed import Final
 from stages.analysis.dependences import WALLS, fences
 from stages.optimize.analyses import Analyses
 from stages.optimize.scalar.combine import Combiner

@@ -13,13 +13,13 @@ rules are tried until none applies:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.model import INV, NOT_PT, PT, RZ, ZERO, Const, Function, Imm, Inst, Mem, Operand, Reg, VReg
 from ir_format.target import target as find_target
+from ir_format.typed import Final
 from stages.optimize.evaluate.operands import Answer, value_of
 from stages.optimize.evaluate.table import evaluate
 from stages.optimize.scalar.copies import Copies

@@ -6,9 +6,8 @@ loads would go through an index register."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
 from ir_format.model import NOT_PT, PT, RZ, Const, Imm, Inst, Operand, Reg
+from ir_format.typed import TYPE_CHECKING, Final
 from stages.optimize.evaluate.operands import WORD
 from stages.optimize.scalar.fold import copy_of, is_pt, plus_constant
 

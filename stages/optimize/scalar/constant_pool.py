@@ -8,13 +8,12 @@ function at level `ori`. Post: the same; the moves are left to `dce`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ir_format import isa
 from ir_format.diag import CompileError
 from ir_format.features import has
 from ir_format.isa import facts
 from ir_format.model import ZERO, Const, Function, Inst, Operand, Reg, Unit
+from ir_format.typed import TYPE_CHECKING
 from stages.optimize.values import Values
 from stages.plumbing.runner import Context
 

@@ -13,7 +13,6 @@ rounded are different values. Post: no instruction is marked any more.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from ir_format import isa
 from ir_format.diag import CompileError
@@ -21,6 +20,7 @@ from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.isa import facts
 from ir_format.model import ABS, NEG, ZERO, Block, Function, Imm, Inst, Operand, Reg
 from ir_format.record import Record, fresh
+from ir_format.typed import Final
 from stages.optimize.analyses import Analyses
 
 MARK: Final = "contract"

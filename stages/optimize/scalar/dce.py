@@ -8,11 +8,11 @@ words of a pair do not.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from typing import Final
 
 from ir_format.flow import Cells, read_regs, written_regs
 from ir_format.isa import facts, rowlang
 from ir_format.model import ZERO, Function, Inst, Reg
+from ir_format.typed import Final
 from stages.analysis.dependences import ordered
 from stages.analysis.warpgroups import PRODUCTS, empty_product, end_at_last, ends_group, is_empty
 from stages.optimize.analyses import Analyses

@@ -4,10 +4,10 @@ new instruction or None."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
 
 from ir_format.flow import is_guarded
 from ir_format.model import INV, NEG, NOT_PT, PT, RZ, ZERO, Const, Imm, Inst, Operand, Reg
+from ir_format.typed import TYPE_CHECKING, Final
 from stages.optimize.evaluate.operands import WORD, is_predicate, value_of
 from stages.optimize.evaluate.table import evaluate, results
 

@@ -7,11 +7,10 @@ is folded for any number of readers, because the sum dies when all of them have 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
 from ir_format.features import has
 from ir_format.isa import facts
 from ir_format.model import ABS, NEG, NOT_PT, PT, RZ, RZ2, ZERO, Const, Imm, Inst, Mem, Operand, Reg
+from ir_format.typed import TYPE_CHECKING, Final
 from stages.optimize.evaluate.operands import WORD, value_of
 from stages.optimize.scalar.fold import negated, plain_iadd3, plain_imad, plus_constant, split_terms
 from stages.optimize.scalar.wide_sums import split_sum

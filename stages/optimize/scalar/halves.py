@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
 from ir_format.isa import facts
 from ir_format.model import RZ, ZERO, Inst, Operand, Reg
 from ir_format.record import NamedTuple
+from ir_format.typed import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from stages.optimize.scalar.combine import Combiner

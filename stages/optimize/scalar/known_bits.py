@@ -7,9 +7,8 @@ and kept.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
-
 from ir_format.model import INV, NOT_PT, PT, RZ, ZERO, Const, Imm, Inst, Name, Operand, Reg
+from ir_format.typed import TYPE_CHECKING, Final, Protocol
 from stages.optimize.evaluate.operands import WORD, value_of
 from stages.optimize.scalar.fold import copy_of, flags_of, is_bare, is_pt
 from stages.optimize.values import Lane, Values

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
 from ir_format.model import NOT_PT, PT, RZ, ZERO, Inst, Operand, Reg
+from ir_format.typed import TYPE_CHECKING, Final
 from stages.optimize.evaluate.operands import value_of
 from stages.optimize.scalar.fold import inverted, plain_iadd3
 

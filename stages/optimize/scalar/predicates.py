@@ -7,9 +7,8 @@ keep masks of predicates in registers and test their bits. ptxas sees through bo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
 from ir_format.model import INV, NOT_PT, PT, RZ, ZERO, Const, Imm, Inst, Operand, Reg
+from ir_format.typed import TYPE_CHECKING, Final
 from stages.optimize.scalar.fold import OPPOSITE, TURNED, copy_of, inverted, lut_of
 
 if TYPE_CHECKING:

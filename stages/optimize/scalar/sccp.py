@@ -10,10 +10,10 @@ from constants without PHIs, so they are sought from PHIs and branches backwards
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from ir_format.flow import Cfg, is_guarded
 from ir_format.model import NOT_PT, PT, ZERO, Block, Function, Imm, Inst, Reg
+from ir_format.typed import Final
 from stages.optimize.analyses import Analyses
 from stages.optimize.control.simplify_cfg import plain_jump
 from stages.optimize.evaluate.table import EVALUATORS, evaluate, results

@@ -7,12 +7,11 @@ one becomes part of what they make.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
 from ir_format.features import has
 from ir_format.flow import is_guarded, read_regs, written_regs
 from ir_format.model import INV, NEG, NOT_PT, PT, RZ, RZ2, ZERO, Const, Imm, Inst, Operand, Reg, VReg
 from ir_format.record import NamedTuple
+from ir_format.typed import TYPE_CHECKING, Final
 from stages.optimize.evaluate.operands import value_of
 from stages.optimize.scalar.fold import flags_of, is_bare
 

@@ -8,9 +8,8 @@ pass likes.
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.model import Inst, Operand, Reg
+from ir_format.typed import Final
 
 #: Suffix of an operand in ``Inst.uses``: the value that a guarded write, or a write in place, may leave where it is. It
 #: dies in the write.

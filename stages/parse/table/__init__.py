@@ -28,10 +28,9 @@ Sources: the PTX ISA manual for forms, gates measured with ptxas 13.0 (tests/par
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.late_pattern import late_pattern
 from ir_format.record import NamedTuple
+from ir_format.typed import Final
 from stages.parse.table import arith, async_copy, control, convert, logic, matrix, memory, tensor5, texture, video
 
 CHOICES: Final[dict[str, str]] = {

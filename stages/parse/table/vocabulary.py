@@ -8,9 +8,8 @@ instruction).
 
 from __future__ import annotations
 
-from typing import Final
-
 from ir_format.late_pattern import late_pattern
+from ir_format.typed import Final
 from stages.parse import table
 from stages.parse.rules import TYPES
 from stages.parse.table import Row, gates

@@ -16,11 +16,10 @@ its frame.
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
-
 from ir_format.flow import Cfg, build_cfg, liveness
 from ir_format.model import AttrValue, Imm, Inst, Sym, Unit
 from ir_format.target import STACK_REG
+from ir_format.typed import Final, TypeAlias
 from stages.regalloc.checker.execute import ABI_PRESERVED, Executor, Finding
 from stages.regalloc.checker.values import Names, Place, State, constant_words, join
 

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
 
 from ir_format.flow import is_guarded
 from ir_format.isa import facts
 from ir_format.model import INV, ZERO, Function, Imm, Inst, Mem, Operand, Reg, Sym
+from ir_format.record import NamedTuple
 from ir_format.target import CALLEE_SAVED, STACK_REG
+from ir_format.typed import Final
 from stages.regalloc.checker.values import (
     ALL_LANES,
     ALL_PLACES,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, TypeAlias
 
 from ir_format.flow import is_guarded
 from ir_format.isa import facts
 from ir_format.model import ZERO, Const, Function, Imm, Inst, Mem, Name, Operand, Reg
+from ir_format.typed import Final, TypeAlias
 
 Place: TypeAlias = "tuple[str, int]"  # (file, number); frame words: ("M", byte offset from R1 at function entry)
 Names: TypeAlias = "frozenset[object]"

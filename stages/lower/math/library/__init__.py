@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import Final
+
+from ir_format.typed import Final
 
 # PTX name -> file stem. The order is the order of the helpers in a unit that uses several.
 FUNCTIONS: Final[dict[str, str]] = {
