@@ -56,6 +56,8 @@ HOT = {
 
 
 def _declared() -> dict[str, Any]:
+    if not os.path.exists("pyproject.toml"):
+        return {}
     with open("pyproject.toml", "rb") as f:
         return tomllib.load(f)
 
@@ -64,7 +66,7 @@ def _programs() -> list[str]:
     """The scripts of the programs that compile, for pip to put the path of Python into their first lines."""
     PROGRAMS.mkdir(parents=True, exist_ok=True)
     out = []
-    for name, place in _declared()["tool"]["orias"]["programs"].items():
+    for name, place in _declared().get("tool", {}).get("orias", {}).get("programs", {}).items():
         module, _, function = place.partition(":")
         path = PROGRAMS / name
         path.write_text(f"#!python\nfrom {module} import {function}\n\n{function}()\n", encoding="utf-8")

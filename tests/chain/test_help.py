@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SCRIPTS: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text())
+SCRIPTS: dict[str, str] = {**DECLARED["tool"]["orias"]["programs"], **DECLARED["project"]["scripts"]}
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

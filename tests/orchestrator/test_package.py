@@ -51,7 +51,7 @@ def run(installed: Path, *words: str, cwd: Path | None = None) -> subprocess.Com
 
 
 def test_there_is_one_name_and_no_import_of_another(installed: Path) -> None:
-    assert {p.name for p in installed.iterdir() if p.suffix != ".dist-info"} == {"orias"}
+    assert {p.name for p in installed.iterdir() if p.suffix not in (".dist-info", ".data")} == {"orias"}
     assert (installed / "orias" / "py.typed").exists()
     page = installed / "orias" / "stages" / "plumbing" / "page"
     assert {p.name for p in page.iterdir()} == {p.name for p in (ROOT / "stages" / "plumbing" / "page").iterdir()}
@@ -104,3 +104,10 @@ def test_tools_and_entry_points_are_there(installed: Path) -> None:
         if eq:
             module = place.partition(":")[0]
             assert (installed / f"{module.replace('.', '/')}.py").exists(), name
+    programs = {p.name: p.read_text() for p in installed.glob("*.data/scripts/*")}
+    assert {"orias", "orias-parse", "orias-elf"} <= set(programs) and len(programs) == 8
+    for name, text in programs.items():
+        first, line = text.splitlines()[:2]
+        assert first == "#!python", name  # which pip replaces
+        module = line.split()[1]
+        assert (installed / f"{module.replace('.', '/')}.py").exists(), name

@@ -37,8 +37,8 @@ def test_version_and_help(name: str) -> None:
 def test_the_installed_programs_are_those_with_pages() -> None:
     import tomllib
 
-    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
-    assert set(scripts) == set(EXITS)
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert {*declared["project"]["scripts"], *declared["tool"]["orias"]["programs"]} == set(EXITS)
 
 
 def test_man_pages_are_current() -> None:
