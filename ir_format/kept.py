@@ -255,7 +255,7 @@ def _states(packages: set[str]) -> dict[str, bytes]:
 
 def save() -> None:
     """Add what this process had to make to the file. Nothing happens where it can't be written."""
-    if _image is None or sys.dont_write_bytecode:
+    if _image is None or sys.dont_write_bytecode or not (_made or _new_modules(_image.index)):
         return
     known = _Image()  # another process may have added to it meanwhile
     try:

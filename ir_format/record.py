@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ir_format.kept import kept
 from ir_format.typed import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 T = TypeVar("T")
@@ -38,6 +39,7 @@ _shapes: dict[tuple[bool, ...], Any] = {}
 _Function: Any = type(fresh)
 
 
+@kept
 def _shape(made: tuple[bool, ...]) -> Any:
     """Code of an ``__init__`` with fields a0, a1, ...; ``made``: which have a Fresh default."""
     lines = [
@@ -117,6 +119,7 @@ else:
     _TUPLE_GLOBALS = {"_new_": tuple.__new__}
     _makers: dict[int, Any] = {}  # number of fields -> code of a __new__ with fields a0, a1, ...
 
+    @kept
     def _maker(count: int) -> Any:
         names = ", ".join([f"a{i}" for i in range(count)])
         space: dict[str, Any] = {}

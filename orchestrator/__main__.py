@@ -6,8 +6,7 @@ import gc
 import os
 import sys
 
-from ir_format import kept
-from ir_format.typed import TYPE_CHECKING
+TYPE_CHECKING = False  # a client of a server imports no more than it needs
 
 if TYPE_CHECKING:
     from orchestrator.options import CommandLine
@@ -22,7 +21,6 @@ def main() -> None:
 
         farm(sys.argv[2:])
     gc.disable()  # a short life: collections while modules load find nothing
-    kept.use()
     server = os.environ.get("ORIAS_SERVER", "")
     if server:
         from orchestrator.client import through_server
@@ -33,6 +31,10 @@ def main() -> None:
 
 def run_here(argv: list[str], resident: bool = False) -> None:
     """Run a command line and end the process. ``resident``: it is a fork of a server."""
+    if not resident:
+        from ir_format import kept
+
+        kept.use()
     from stages.plumbing.console import exit_process, prepare
 
     gc.disable()

@@ -14,8 +14,8 @@ from __future__ import annotations
 import os
 import stat
 import time
+from _blake2 import blake2b  # as hashlib has it, whose import takes as long as a hit
 from collections.abc import Iterable
-from hashlib import blake2b
 
 from ir_format.typed import Final
 from orchestrator.client import ROOT as _ROOT

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+
+from ir_format.kept import kept
 from ir_format.record import NamedTuple
 from ir_format.release import DEFAULT
-from ir_format.typed import Final
+from ir_format.typed import Any, Final
 from stages.parse import compat, rules, textures
 from stages.parse.table import Gate, Row, gates, parse_gate
 from stages.parse.table.vocabulary import vocabulary
@@ -55,15 +58,13 @@ def _gate(text: str) -> Gate:
     return found
 
 
-def _closed(text: str, target: Target) -> list[Rule]:
-    """The lines of a table whose gates are closed."""
+@cache
+def _rules(text: str) -> list[Rule]:
+    """The lines of a table that have a gate."""
     out: list[Rule] = []
-    closed: dict[str, bool] = {}
     for line in text.splitlines():
         head, _, gate = line.rpartition("|")
-        if gate not in closed:
-            closed[gate] = bool(gate) and target.closed(_gate(gate))
-        if closed[gate]:
+        if gate:
             names, words, feature = [column.strip() for column in head.split("|")]
             parts = words.split()
             out.append(
@@ -77,6 +78,19 @@ def _closed(text: str, target: Target) -> list[Rule]:
                 )
             )
     return out
+
+
+@kept
+def _plain_rules(own: bool, name: str) -> list[tuple[Any, ...]]:
+    """The lines for an instruction as plain tuples; ``own``: about itself, else about its modifiers."""
+    rules = _rules(gates.OWN if own else gates.OTHER)
+    return [(*rule[:-1], (*rule.gate,)) for rule in rules if _is_for(rule, name)]
+
+
+def _closed(own: bool, name: str, target: Target) -> list[Rule]:
+    """The lines for an instruction whose gates are closed."""
+    found = [Rule(*[*rule[:-1], Gate(*rule[-1])]) for rule in _plain_rules(own, name)]
+    return [rule for rule in found if target.closed(rule.gate)]
 
 
 def _early() -> dict[str, list[tuple[str, str, str]]]:
@@ -111,12 +125,11 @@ def _covers(pattern: str, name: str) -> bool:
 class Gates:
     """The gates under one version and target."""
 
-    __slots__ = ("_early", "_rules", "_shut", "target", "words")
+    __slots__ = ("_early", "_rules", "target", "words")
 
     def __init__(self, target: Target) -> None:
         self.target = target
         self.words = vocabulary(target.release.newest, target.release.name == DEFAULT)
-        self._shut: tuple[list[Rule], list[Rule]] | None = None  # all closed lines, once some are needed
         self._rules: dict[str, tuple[list[Rule], list[Rule]]] = {}
         self._early: dict[str, list[str]] = {}
 
@@ -141,10 +154,7 @@ class Gates:
     def _closed(self, name: str) -> tuple[list[Rule], list[Rule]]:
         found = self._rules.get(name)
         if found is None:
-            if self._shut is None:
-                self._shut = _closed(gates.OWN, self.target), _closed(gates.OTHER, self.target)
-            own, other = self._shut
-            found = self._rules[name] = [r for r in own if _is_for(r, name)], [r for r in other if _is_for(r, name)]
+            found = self._rules[name] = _closed(True, name, self.target), _closed(False, name, self.target)
         return found
 
     def refusals(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from stages.interpret import actions, control, matrix, tiles, wmma
 from stages.interpret.rows import PURE
 from stages.lower.rules.table import rules
-from stages.parse.table import _FAMILIES, _LINES
+from stages.parse.table import _LINES, _family_names
 
 #: Mnemonics that the interpreter does not evaluate, by the reason that docs/judges.md gives.
 NOT_INTERPRETED = {
@@ -19,7 +19,7 @@ NOT_INTERPRETED = {
 
 def mnemonics() -> set[str]:
     """The mnemonics of all descriptor rows."""
-    return {name.partition(".")[0] for name in (*_LINES, *_FAMILIES)}
+    return {name.partition(".")[0] for name in (*_LINES, *_family_names())}
 
 
 def test_every_row_has_a_lowering_rule_of_its_name() -> None:

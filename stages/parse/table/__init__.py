@@ -28,10 +28,12 @@ Sources: the PTX ISA manual for forms, gates measured with ptxas 13.0 (tests/par
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from ir_format.kept import kept
 from ir_format.late_pattern import late_pattern
 from ir_format.record import NamedTuple
-from ir_format.typed import Final
-from stages.parse.table import arith, async_copy, control, convert, logic, matrix, memory, tensor5, texture, video
+from ir_format.typed import Any, Final
 
 CHOICES: Final[dict[str, str]] = {
     "space": "const/global/local/param/param::entry/param::func/shared/shared::cta/shared::cluster",
@@ -98,17 +100,30 @@ class Row(NamedTuple):
 
 
 _BAR = late_pattern(r"\|(?!p)")  # the bar of an operand `d|p` does not separate columns
-_MODULES = (arith, async_copy, control, convert, logic, matrix, memory, tensor5, texture, video)
-_FAMILIES = {**matrix.FAMILIES, **tensor5.FAMILIES}
 _OPERAND = late_pattern(
     r"(dtex|dsel|dmask|dpp|dp|d_|dpack|d|spack|sel|nsel|msel|s|x|i|mt|mq|ms|mhc|mh|ta|m|l|tx|toff|tcmp|tgrad|t|ps|k|o)"
     r"(V|v\d*)?(\d)?(~)?(!)?(?::(\w+))?(\|p)?(\?)?(?:@(.+))?"
 )
 
 
+@kept
 def _index() -> dict[str, list[str]]:
+    """Name -> its lines, without those of families."""
+    from stages.parse.table import (
+        arith,
+        async_copy,
+        control,
+        convert,
+        logic,
+        matrix,
+        memory,
+        tensor5,
+        texture,
+        video,
+    )
+
     lines: dict[str, list[str]] = {}
-    for module in _MODULES:
+    for module in (arith, async_copy, control, convert, logic, matrix, memory, tensor5, texture, video):
         for line in module.ROWS.splitlines():
             if line:
                 lines.setdefault(line.split(" ", 1)[0], []).append(line)
@@ -117,13 +132,27 @@ def _index() -> dict[str, list[str]]:
 
 _LINES: dict[str, list[str]] = _index()
 _ROWS: dict[str, tuple[Row, ...]] = {}
-_PENDING = dict(_FAMILIES)
+
+
+def _families() -> dict[str, Callable[[], str]]:
+    """First word of the names of a family -> what makes its lines."""
+    from stages.parse.table import matrix, tensor5
+
+    return {**matrix.FAMILIES, **tensor5.FAMILIES}
+
+
+@kept
+def _family_names() -> list[str]:
+    return list(_families())
+
+
+_PENDING = dict.fromkeys(_family_names())
 
 
 def _load_family(first: str) -> None:
-    make = _PENDING.pop(first, None)
-    if make is not None:
-        for line in make().splitlines():
+    if first in _PENDING:
+        del _PENDING[first]
+        for line in _families()[first]().splitlines():
             if line:
                 _LINES.setdefault(line.split(" ", 1)[0], []).append(line)
 
@@ -142,8 +171,33 @@ def rows(name: str) -> tuple[Row, ...]:
     """All rows of a name, parsed when first asked for."""
     found = _ROWS.get(name)
     if found is None:
-        found = _ROWS[name] = tuple([parse_row(line, k) for k, line in enumerate(_LINES[name])])
+        found = _ROWS[name] = tuple([_made(*row) for row in _plain_rows(name)])
     return found
+
+
+@kept
+def _plain_rows(name: str) -> list[tuple[Any, ...]]:
+    """The rows of a name as plain tuples."""
+    out = []
+    for row in [parse_row(line, k) for k, line in enumerate(_LINES[name])]:
+        gates = [(word, (*gate,)) for word, gate in row.modifier_gates]
+        slots, operands = [(*slot,) for slot in row.slots], [(*operand,) for operand in row.operands]
+        out.append((row.key, row.name, row.types, slots, operands, (*row.gate,), gates, row.checks))
+    return out
+
+
+def _made(key: str, name: str, types: Any, slots: Any, operands: Any, gate: Any, gates: Any, checks: Any) -> Row:
+    """A row of its plain tuples."""
+    return Row(
+        key,
+        name,
+        types,
+        tuple([Slot(*slot) for slot in slots]),
+        tuple([OperandSpec(*operand) for operand in operands]),
+        Gate(*gate),
+        tuple([(word, Gate(*gate)) for word, gate in gates]),
+        checks,
+    )
 
 
 _WITH: dict[tuple[str, tuple[str, ...]], tuple[Row, ...]] = {}
