@@ -12,9 +12,8 @@ from ir_format.diag import CompileError
 from ir_format.features import has
 from ir_format.model import Header, Module, Unit, Var
 from ir_format.target import Target, target
-from ir_format.typed import Final
+from ir_format.typed import TYPE_CHECKING, Final
 from stages.elf import attrs, image, info, notes
-from stages.elf.dwarf import debug_sections, split_relocations
 from stages.elf.file import lay_out
 from stages.elf.frame import Frames, debug_frame
 from stages.elf.headers import (
@@ -39,7 +38,6 @@ from stages.elf.layout import (
     order_units,
     place_variables,
 )
-from stages.elf.lines import LineInfo, line_info
 from stages.elf.resolve import collect_externs, resolve
 from stages.elf.symbols import (
     BINDING,
@@ -56,6 +54,10 @@ from stages.elf.symbols import (
     Symbol,
     SymbolTable,
 )
+
+if TYPE_CHECKING:
+    from stages.elf.dwarf import DebugSection
+    from stages.elf.lines import LineInfo
 
 SASS_ONLY: Final = 0x04
 R_CUDA_64: Final = 2
@@ -102,11 +104,17 @@ class Linker:
         for k in self.kernels:
             resolve(k, self.variables, self.target)
         self.frames: Frames = debug_frame(self.kernels, self.target)
-        self.lines: LineInfo | None = (
-            line_info(module, self.kernels) if header.options.get("generate-line-info") else None
-        )
+        self.lines: LineInfo | None = None
+        if header.options.get("generate-line-info"):
+            from stages.elf.lines import line_info
+
+            self.lines = line_info(module, self.kernels)
         names = {v.name: v.name for v in self.variables.order}
-        self.dwarf = debug_sections(module, self.kernels[::-1], names) if header.options.get("device-debug") else []
+        self.dwarf: list[DebugSection] = []
+        if header.options.get("device-debug"):
+            from stages.elf.dwarf import debug_sections
+
+            self.dwarf = debug_sections(module, self.kernels[::-1], names)
         self.created: dict[str, int] = {}  # sections of variables and shared memory: name -> order of creation
         self.table = SymbolTable()
         # Bytes of the allocator of tensor memory after offset0 in reserved shared memory.
@@ -377,6 +385,8 @@ class Linker:
         rela = [r for r in rows if not self.target.exec_rel or (r[3] and not in_place)]
         rel = [r for r in rows if self.target.exec_rel and (in_place or not r[3])]
         if any(section == s.name for s in self.dwarf):
+            from stages.elf.dwarf import split_relocations
+
             rel, rela = split_relocations(section, rows, self.target.exec_rel)
         out: list[Section] = []
         if rela or keep_empty:

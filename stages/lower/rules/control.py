@@ -5,7 +5,6 @@ from __future__ import annotations
 from ir_format import ptx
 from ir_format.model import Imm, Label
 from ir_format.ptx import PtxInst
-from stages.lower.abi.calls import lower_call
 from stages.lower.abi.frame import leave, lower_ret
 from stages.lower.builder import Builder, Rule
 from stages.lower.rules.integer import Val, compare
@@ -67,11 +66,17 @@ def ret(b: Builder, inst: PtxInst) -> None:
     b.place(b.new_block())
 
 
+def call(b: Builder, inst: PtxInst) -> None:
+    from stages.lower.abi.calls import lower_call
+
+    lower_call(b, inst)
+
+
 RULES: dict[str, Rule] = {
     "brkpt": trap,
     "bra": bra,
     "brx": brx,
-    "call": lower_call,
+    "call": call,
     "ret": ret,
     "exit": exit_,
     "trap": trap,

@@ -19,7 +19,6 @@ from stages.lower.memory import (
     resolve,
     with_policy,
 )
-from stages.lower.rules.cluster import remote, store_async
 from stages.lower.rules.integer import Val, compare, compare_into, logic, minmax
 from stages.lower.spaces import from_generic, param_bounds, to_generic
 
@@ -197,9 +196,12 @@ def st(b: Builder, inst: PtxInst) -> None:
 
         fill(b, inst)
         return
-    if inst.has("async") and remote(inst):
-        store_async(b, inst)
-        return
+    if inst.has("async"):
+        from stages.lower.rules.cluster import remote, store_async
+
+        if remote(inst):
+            store_async(b, inst)
+            return
     t = inst.types[0]
     addr, value = inst.operands[0], inst.operands[1]
     elems = vector_of(value)
