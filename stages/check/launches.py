@@ -156,11 +156,16 @@ def _three(x: tuple[int, ...]) -> Dim3:
 
 
 def _dynamic(module: PtxModule, unit: PtxUnit, threads: int, attempt: int) -> int:
-    """Bytes of dynamic shared memory: some at first, more if that was not enough."""
+    """Bytes of dynamic shared memory: some at first, more if that was not enough, at most what static variables
+    leave."""
     used = set(unit.variables)
-    found = any(v.space == "shared" and v.linkage == "extern" and v.name in used for v in module.variables)
-    found |= any(v.space == "shared" and v.linkage == "extern" for f in unit.functions for v in f.vars)
-    return (max(4096, 32 * threads) if attempt == 0 else MUCH_SHARED if attempt == 1 else MOST_SHARED) if found else 0
+    shared = [v for v in module.variables if v.space == "shared" and v.name in used]
+    shared += [v for f in unit.functions for v in f.vars if v.space == "shared"]
+    if all(v.linkage != "extern" for v in shared):
+        return 0
+    static = sum(v.size + v.align for v in shared if v.linkage != "extern")
+    wanted = max(4096, 32 * threads) if attempt == 0 else MUCH_SHARED if attempt == 1 else MOST_SHARED
+    return max(0, min(wanted, MOST_SHARED - static) & ~15)
 
 
 #: How buffers are filled, by seed: moderate numbers; special values among them; magnitudes over the whole format;

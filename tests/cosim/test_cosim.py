@@ -10,15 +10,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ir_format import isa
 from orchestrator.api import compile_ptx
 from stages.check.command import compile_elsewhere
 from stages.check.cosim import MOST_SEEDS, SEEDS, Cosim, Report
-from stages.check.launches import WIDE_SEEDS
+from stages.check.launches import WIDE_SEEDS, make, shapes
 from stages.disasm.cubin import read_cubin
 from stages.disasm.listing import decode_section
+from stages.interpret.launch import Module
 from stages.simulate import Device
 from tests import oracle
 from tests.cosim import one_op
@@ -482,3 +484,18 @@ def sample(target: str, count: int, seed: int) -> list[Form]:
     """A few forms of the corpus, drawn from a seed."""
     forms = Corpus(target, limit=3, seed=seed).forms
     return random.Random(seed).sample(forms, count)
+
+
+def test_dynamic_shared_memory_leaves_room_for_static_variables() -> None:
+    """Launches that were tried again with the most shared memory did not start, which was called a difference."""
+    text = """.version 8.0\n.target sm_90\n.address_size 64\n.extern .shared .align 16 .b8 d[];
+.visible .entry k(.param .u64 p) { .shared .align 4 .b8 a[512]; .shared .align 16 .b8 b[40000]; .reg .b32 %r<3>;
+    mov.u32 %r0, a; mov.u32 %r1, b; mov.u32 %r2, d; st.shared.u32 [%r0], %r1; st.shared.u32 [%r2], %r1; ret; }\n"""
+    module = Module(text, "sm_90")
+    kernel = module.codes["k"].unit
+    device = ours(text)
+    for attempt in (0, 1, 2, 3):
+        launch = make(module.module, kernel, shapes(kernel)[0], 0, attempt)
+        assert launch.shared > 0
+        device.launch("k", 1, 32, [np.zeros(4, np.uint32)], shared=launch.shared)
+    assert launch.shared > 180_000
