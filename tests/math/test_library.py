@@ -65,6 +65,20 @@ def test_div_f32(mode: str, ftz: bool, size: int) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("ftz", [False, True])
+def test_rcp_f32(mode: str, ftz: bool, size: int) -> None:
+    """Also divisors whose reciprocals are nearest to ties: those next to powers of two."""
+    a, b = operands(F32, np.random.default_rng(9), size // 8)
+    near = np.arange(1 << 23, (1 << 23) + 64, dtype=np.uint64)
+    powers = np.arange(1, 255, dtype=np.uint64) << np.uint64(23)
+    steps = np.array([0, 1, 2, (1 << 23) - 1, (1 << 23) - 2], np.uint64)
+    v = np.concatenate([a, b, near, (powers[:, None] | steps).ravel()])
+    (got,) = machine(f"__orias_rcp_f32_{mode}{'_ftz' * ftz}").run(v)
+    one = F32.bias << (F32.p - 1)
+    check(F32, got, [exact.div(F32, one, x, mode, ftz) for x in v.tolist()], v)
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_div_f64(mode: str, size: int) -> None:
     a, b = operands(F64, np.random.default_rng(8), size)
     (got,) = machine(f"__orias_div_f64_{mode}", units=2).run(a, b)

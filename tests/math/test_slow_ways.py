@@ -19,7 +19,7 @@ OPS = {
 }  # fmt: skip
 HELPERS = {
     "div.rn.f64": "div_f64_rn", "rcp.rn.f64": "rcp_f64_rn", "sqrt.rn.f64": "sqrt_f64_rn", "div.rn.f32": "div_f32_rn",
-    "rcp.rn.f32": "div_f32_rn", "sqrt.rn.f32": "sqrt_f32_rn",
+    "rcp.rn.f32": "rcp_f32_rn", "sqrt.rn.f32": "sqrt_f32_rn",
     "div.u64": "div_u64", "rem.u64": "rem_u64", "div.s64": "div_s64", "rem.s64": "rem_s64",
 }  # fmt: skip
 

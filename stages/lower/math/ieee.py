@@ -88,7 +88,7 @@ def rcp_f32(b: Builder, inst: PtxInst) -> None:
         r = reciprocal(b, v, r)
         if mode != "rn":
             r = fma(b, r, fma(b, negate(v, T), r, ONE), r, ROUND[mode])
-        finish(b, r, slow, variant("__orias_div_f32", inst), (ONE, v))
+        finish(b, r, slow, variant("__orias_rcp_f32", inst), (v,))
         b.copy(b.dst(d), r)
 
 

@@ -18,7 +18,7 @@ from ir_format.typed import Final
 FUNCTIONS: Final[dict[str, str]] = {
     **{
         f"__orias_{op}_f32_{r}{z}": f"{op}_f32"
-        for op in ("div", "sqrt")
+        for op in ("div", "rcp", "sqrt")
         for r in ("rn", "rz", "rm", "rp")
         for z in ("", "_ftz")
     },
