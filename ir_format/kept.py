@@ -61,6 +61,7 @@ class _Image:
 
     def __init__(self) -> None:
         self.index: dict[str, Entry] = {}
+        self.stale = False  # a module was asked for whose record doesn't hold
         self.fd = -1
         self.base = 0
         try:
@@ -139,6 +140,7 @@ class _Finder:
         except OSError:
             return None
         if data is None:
+            self.image.stale = True
             return None
         folder, _, file = source.rpartition("/")
         spec = ModuleSpec(fullname, _Loader(fullname, source, data), origin=source)
@@ -226,16 +228,22 @@ def kept(make: Callable[P, T]) -> Callable[P, T]:
     return got
 
 
-def _new_modules(index: dict[str, Entry]) -> dict[str, tuple[bytes, Any, str]]:
-    """The modules of this process that an image does not have, ours and Python's own: code, stamp, source."""
-    out: dict[str, tuple[bytes, Any, str]] = {}
+def _own_modules() -> dict[str, SourceFileLoader]:
+    """The modules of this process that did not come from the file, ours and Python's own, with their loaders."""
     tops = tuple([os.path.join(_HOME, folder) for folder in (*_FOLDERS, _LIBRARY)])
+    out: dict[str, SourceFileLoader] = {}
     for name, module in list(sys.modules.items()):
         loader = getattr(module, "__loader__", None)
-        if type(loader) is not SourceFileLoader or loader.name != name:
-            continue
-        if not loader.path.startswith(tops) or "/site-" in loader.path:
-            continue
+        if type(loader) is SourceFileLoader and loader.name == name and loader.path.startswith(tops):
+            if "/site-" not in loader.path:
+                out[name] = loader
+    return out
+
+
+def _new_modules(index: dict[str, Entry]) -> dict[str, tuple[bytes, Any, str]]:
+    """The modules of this process that an image does not have: code, stamp, source."""
+    out: dict[str, tuple[bytes, Any, str]] = {}
+    for name, loader in _own_modules().items():
         try:
             stamp = _stamp(loader.path)
             if name in index and index[name][3] == stamp:
@@ -255,7 +263,9 @@ def _states(packages: set[str]) -> dict[str, bytes]:
 
 def save() -> None:
     """Add what this process had to make to the file. Nothing happens where it can't be written."""
-    if _image is None or sys.dont_write_bytecode or not (_made or _new_modules(_image.index)):
+    if _image is None or sys.dont_write_bytecode:
+        return
+    if not (_made or _image.stale or any(name not in _image.index for name in _own_modules())):
         return
     known = _Image()  # another process may have added to it meanwhile
     try:

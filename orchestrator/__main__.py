@@ -31,10 +31,9 @@ def main() -> None:
 
 def run_here(argv: list[str], resident: bool = False) -> None:
     """Run a command line and end the process. ``resident``: it is a fork of a server."""
-    if not resident:
-        from ir_format import kept
+    from ir_format import kept
 
-        kept.use()
+    kept.use()
     from stages.plumbing.console import exit_process, prepare
 
     gc.disable()

@@ -26,6 +26,7 @@ MAGIC: Final = b"orias cache 1\n"
 DIGEST: Final = 32
 LIMIT: Final = 1 << 30  # bytes, unless ORIAS_CACHE_SIZE says otherwise
 _BUCKETS: Final = "0123456789abcdef"
+_ASIDE: Final = frozenset("__pycache__ bisect diff disasm facts interpret reduce show simulate".split())  # noqa: SIM905
 _SECRET: Final = "key"
 _ABANDONED: Final = 600  # seconds after which a half-written file has no writer any more
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -46,15 +47,15 @@ def digest(*parts: bytes | str) -> bytes:
 
 
 def code_state() -> bytes:
-    """A digest that changes when a file of the program does: names, sizes and times of all its files, since a checkout
-    changes while its version stays."""
+    """A digest that changes when a file of the program does: names, sizes and times of all its files but those of tools
+    that take no part in a compile, since a checkout changes while its version stays."""
     said: list[str] = []
     work = [os.path.join(_ROOT, name) for name in ("ir_format", "orchestrator", "stages")]
     for folder in work:  # grows while it is read
         with os.scandir(folder) as found:
             for one in sorted(found, key=lambda e: e.name):
                 if one.is_dir(follow_symlinks=False):
-                    if one.name != "__pycache__":
+                    if one.name not in _ASIDE:
                         work.append(one.path)
                 elif not one.name.endswith(".pyc"):
                     s = one.stat()

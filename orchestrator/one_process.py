@@ -73,6 +73,8 @@ def warm() -> None:
     import stages.plumbing.front_end  # noqa: F401
     from orchestrator.preload import import_stages
     from stages.lower.rules.table import rules
+    from stages.optimize.manager import import_late
 
     import_stages("sm_90")
     rules()
+    import_late()

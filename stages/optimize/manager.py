@@ -57,14 +57,24 @@ class UnitPass(Record, frozen=True):
                 a.keep(self.keeps)
 
 
+_late: list[str] = []
+
+
 def late(module: str, name: str) -> Callable[..., object]:
     """A function of a module of `stages.optimize` that is imported when it is first called."""
+    _late.append(f"{_OPTIMIZE}.{module}")
 
     def call(*given: Any) -> object:
         found: Callable[..., object] = getattr(import_module(f"{_OPTIMIZE}.{module}"), name)
         return found(*given)
 
     return call
+
+
+def import_late() -> None:
+    """Import the modules of all passes, for processes that are forked."""
+    for module in _late:
+        import_module(module)
 
 
 def with_op(name: str) -> Callable[[Function, Analyses], bool]:
