@@ -139,6 +139,7 @@ distance-products-late: 120+     : ... and 7 (integers) or 9 more
 distance-wide-low     : 75-89    : the low word of IMAD.WIDE reaches the arithmetic pipe after 5 cycles (documented: 3)
 distance-call-late    : 90+      : CALL reads its operands two cycles earlier
 fp64-writes-fixed     : 80+      : FP64 writes equally late with and without a scoreboard
+tensor-memory-576     : 107      : tensor memory has 576 columns; elsewhere 512
 fabric-copies         : 100-110  : fabric.try_* are bulk copies; elsewhere ptxas's code traps
 fabric-access-check   : 100+     : ptxas has --gno-fabric-access-check
 membermasks-printed   : 75-79    : ptxas has --print-potentially-overlapping-membermasks

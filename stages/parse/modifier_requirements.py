@@ -62,6 +62,15 @@ def _block_scale(name: str, mods: tuple[str, ...], types: tuple[str, ...]) -> st
     return f".block_scale modifier required for instruction '{name}'" if kind.startswith("kind::mx") else ""
 
 
+def _looked_up(name: str, mods: tuple[str, ...], types: tuple[str, ...]) -> str:
+    """A table of B's numbers is one of eight-bit floats."""
+    kind = next((m for m in mods if m.startswith("kind::")), "")
+    odd = "ashift" if "ashift" in mods else kind if kind not in ("kind::f8f6f4", "kind::mxf8f6f4") else ""
+    if "decompress::lut::b" not in mods or not odd:
+        return ""
+    return f"Modifier '.decompress::lut::b' cannot be combined with modifier '.{odd}'"
+
+
 def _copied(name: str, mods: tuple[str, ...], types: tuple[str, ...]) -> str:
     """`tcgen05.cp`: shapes that go to several warps, formats in two words."""
     shape = next((m for m in mods if rules.is_shape(m)), "")
@@ -266,7 +275,7 @@ _RULES: Final[dict[str, tuple[Rule, ...]]] = {
     "wgmma.mma_async": (_products,),
     "wmma.mma": (_products, _layouts),
     **{f"wmma.{x}": (_layouts,) for x in ("load.a", "load.b", "load.c", "store.d")},
-    "tcgen05.mma": (_block_scale,),
+    "tcgen05.mma": (_looked_up, _block_scale),
     "tcgen05.cp": (_copied, _shaped),
     "tcgen05.ld": (_shaped,),
     "tcgen05.st": (_shaped,),

@@ -190,6 +190,14 @@ def tensor_modes(name: str, mods: tuple[str, ...], types: tuple[str, ...], targe
     return []
 
 
+def reported(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """Copies of sm_107 report what they found to the barrier."""
+    how = next((m for m in mods if m.startswith("mbarrier::report::")), "")
+    if not how or target.version < 94 or target.has(((107, "f"),)):
+        return []
+    return [f"Illegal modifier '.{how}' for instruction '{name}', for arch '{target.name}'"]
+
+
 def tensor_scope(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
     """A scope is without meaning on a tensor copy, and taken since 13.5."""
     scope = next((m for m in mods if m in rules.SCOPES), "")
@@ -319,6 +327,12 @@ def asynchronous_store(name: str, mods: tuple[str, ...], types: tuple[str, ...],
     return out
 
 
+def collected_b(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """Only products of sm_107 keep B."""
+    held = next((m for m in mods if m.startswith("collector::b::")), "")
+    return [f"Illegal modifier '.{held}' for instruction '{name}'"] if held and not target.has(((107, "f"),)) else []
+
+
 def shifted_collector(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
     """A shifted A can't come from the collector, nor stay in it."""
     held = next((m for m in mods if m in ("collector::a::fill", "collector::a::use")), "")
@@ -326,7 +340,7 @@ def shifted_collector(name: str, mods: tuple[str, ...], types: tuple[str, ...], 
 
 
 RULES: Final[dict[str, tuple[Rule, ...]]] = {
-    "tcgen05.mma": (shifted_collector,),
+    "tcgen05.mma": (collected_b, shifted_collector),
     "ld": (vector_size, load_spaces),
     "st": (vector_size, load_spaces),
     "ldu": (vector_size,),
@@ -342,7 +356,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
     "red": (reduction_type, hinted_reduction),
     "shfl": (without_sync,),
     "vote": (without_sync,),
-    "cp.async.bulk.tensor": (tensor_modes, tensor_scope),
+    "cp.async.bulk.tensor": (tensor_modes, reported, tensor_scope),
     "cp.async.bulk.prefetch.tensor": (tensor_modes, tensor_scope),
     "cp.reduce.async.bulk.tensor": (tensor_modes, tensor_scope),
     "wmma.mma": (satfinite_wmma,),
@@ -356,7 +370,11 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
     "sured.b": (surface_atomics,),
     "sured.p": (surface_atomics,),
     **{name: (order_and_scope,) for name in _PAIRED},
-    **{f"{first}cp{what}.async.bulk": (ordered_copy,) for first in ("", "multimem.") for what in ("", ".reduce")},
+    **{
+        f"{first}cp{what}.async.bulk": (ordered_copy, reported)
+        for first in ("", "multimem.")
+        for what in ("", ".reduce")
+    },
 }
 RULES["multimem.ld_reduce"] = (order_and_scope, accumulate)
 
@@ -392,7 +410,7 @@ def ordered_fence(mods: tuple[str, ...], target: Target) -> list[str]:
 
 
 #: Rules that ptxas applies between the gates of an instruction and those of its modifiers, whatever the operands are.
-_BETWEEN: Final = frozenset((order_and_scope, ordered_copy, tensor_modes))
+_BETWEEN: Final = frozenset((order_and_scope, ordered_copy, collected_b, reported, tensor_modes))
 
 
 def between(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:

@@ -61,7 +61,8 @@ _CLASS_OF: Final = {word: (k, text) for k, (words, text) in enumerate(_CLASSES) 
 #: The same by what a modifier begins with.
 _FAMILIES: Final = (
     ("kind::", "Multiple .kind modifiers specified"),
-    ("collector::", "Multiple .collector_usage modifiers specified"),
+    ("collector::a", "Multiple .collector_usage modifiers specified"),
+    ("collector::b", "Multiple .collector_usage modifiers specified"),
     ("scale_vec::", "Multiple .scale_vec_size modifiers specified"),
     ("acc::", "Multiple accumulation precision modifiers specified"),
 )

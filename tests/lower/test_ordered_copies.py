@@ -42,15 +42,42 @@ FABRICS = (
     f"{_PULL}.add.acc::f32.f16.sync [%r1], [%r2, %rd1], %r3, [%r4], 0xffffffff;",
     f"{_PULL}.max.bf16.sync [%r1], [%r2, %rd1], %r3, [%r4], 0xffffffff;",
 )
-_LINE = re.compile(r"/\*[0-9a-f]{4,5}\*/\s+(?:@\S+ )?((?:UBLK|LDGMC|SYNCS|USYNCS|CCTL|FENCE|\.text|BPT).*?) ;")
+_SEEN = "mbarrier::report::validity"
+_MAP = "[%rd1, {%r2, %r3, %r4}]"
+_MMA = "tcgen05.mma.cta_group::1.kind::"
+_LANES = "{%r1, %r2, %r3, %r4}"
+RUBIN = (  # PTX 9.4 on sm_107
+    f"cp.async.bulk.shared::cta.global.{BAR}.{_SEEN}::per_16bytes::8000 [%r1], [%rd1], %r2, [%r3];",
+    f"cp.async.bulk.tensor.3d.shared::cta.global.{BAR}.{_SEEN}::per_element::ff [%r1], {_MAP}, [%r3];",
+    f"cp.async.bulk.tensor.3d.shared::cluster.global.im2col::w.{BAR}.{_SEEN}::per_16bytes::8.multicast::cluster::32b "
+    f"[%r1], {_MAP}, [%r3], {{%h1, %h1}}, %r4;",
+    f"cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs::w.bulk_group {_MAP}, [%r1];",
+    f"cp.reduce.async.bulk.tensor.3d.global.shared::cta.xor.im2col_no_offs::w.bulk_group {_MAP}, [%r1];",
+    f"{_MMA}f16.collector::b::fill [%r1], %rd1, %rd2, %r2, {_LANES}, %p1, 3;",
+    f"{_MMA}tf32.collector::a::lastuse.collector::b::use [%r1], %rd1, %rd2, %r2, %p1;",
+    f"{_MMA}f8f6f4.ashift.collector::b::lastuse [%r1], [%r3], %rd2, %r2, %p1;",
+    f"{_MMA}mxf8f6f4.block_scale.collector::b::fill [%r1], %rd1, %rd2, %r2, [%r3], [%r4], %p1;",
+    f"{_MMA}mxf4nvf4.block_scale.block16.collector::b::use [%r1], [%r4], %rd2, %r2, [%r3], [%r4], %p1;",
+    f"{_MMA}ti16.collector::a::fill.collector::b::discard [%r1], %rd1, %rd2, %r2, %p1;",
+    "tcgen05.mma.ws.cta_group::1.kind::ti16.collector::b2::fill [%r1], %rd1, %rd2, %r2, %p1, %rd2;",
+    f"{_MMA}f8f6f4.decompress::lut::b.collector::b::fill [%r1], %rd1, %rd2, [%r4], %r2, {_LANES}, %p1;",
+    f"{_MMA}mxf8f6f4.block_scale.decompress::lut::b.block32 [%r1], [%r3], %rd2, [%r4], %r2, [%r3], [%r4], %p1;",
+)
+PAIRS = tuple(x.replace("group::1", "group::2").replace(f"{_LANES}, ", "") for x in RUBIN[5:11])
+_LINE = re.compile(r"/\*[0-9a-f]{4,5}\*/\s+(?:@\S+ )?((?:UBLK|UTMA|UTC|LDGMC|SYNCS|USYNCS|CCTL|FENCE|\.text|BPT).*?) ;")
+
+_NUMBER = re.compile(r"(?<=U[RP])\d+")
 
 
 def forms(cubin: Path, kernels: int, traps: bool) -> list[list[str]]:
-    """Of each kernel the mnemonics of copies and of the sync unit, each once, without registers. The two names of the
-    sync unit's instructions are one."""
+    """Of each kernel the mnemonics of copies and of the sync unit, each once; those of tensor cores with their
+    operands, without numbers of registers. The two names of the sync unit's instructions are one."""
     out: list[list[str]] = [[] for _ in range(kernels)]
     for text in oracle.nvdisasm(cubin, "-c").split(".section\t.text.k")[1:]:
-        found = {m[1].split(" ")[0].removeprefix("U") for m in _LINE.finditer(text)}
+        found = {
+            _NUMBER.sub("", m[1]) if m[1][:3] == "UTC" else m[1].split(" ")[0].removeprefix("U")
+            for m in _LINE.finditer(text)
+        }
         out[int(re.match(r"\d+", text)[0])] = sorted(f for f in found if traps or f[:3] != "BPT")  # type: ignore[index]
     return out
 
@@ -58,13 +85,20 @@ def forms(cubin: Path, kernels: int, traps: bool) -> list[list[str]]:
 @pytest.mark.oracle
 @pytest.mark.parametrize(
     ("target", "lines"),
-    [("sm_90a", COPIES), ("sm_107a", COPIES + FABRICS), ("sm_100a", FABRICS), ("sm_120a", FABRICS[:4])],
+    [
+        ("sm_90a", COPIES),
+        ("sm_107a", COPIES + FABRICS),
+        ("sm_107f", RUBIN),
+        ("sm_107a", PAIRS),
+        ("sm_100a", FABRICS),
+        ("sm_120a", FABRICS[:4]),
+    ],
 )
 def test_as_ptxas(target: str, lines: tuple[str, ...], tmp_path: Path) -> None:
     oracle.require(oracle.NEWER, "nvdisasm")
-    names = ".reg .b16 %h1; .reg .b32 %r<5>; .reg .b64 %rd<4>;"
+    names = ".reg .pred %p1; .reg .b16 %h1; .reg .b32 %r<5>; .reg .b64 %rd<4>;"
     loads = "".join(f"ld.param.b32 %r{k}, [p+{4 * k}];" for k in range(1, 5))
-    loads += "ld.param.b64 %rd1, [p+24]; ld.param.b64 %rd2, [p+32]; cvt.u16.u32 %h1, %r3;"
+    loads += "ld.param.b64 %rd1, [p+24]; ld.param.b64 %rd2, [p+32]; cvt.u16.u32 %h1, %r3; setp.ne.u32 %p1, %r3, 0;"
     kernels = [f".entry k{n}(.param .b8 p[40]) {{ {names} {loads} {line} ret; }}" for n, line in enumerate(lines)]
     text = "\n".join([".version 9.5", f".target {target}", ".address_size 64", *kernels])
     cubin = oracle.compile_ptx(text, target, tool=oracle.NEWER)

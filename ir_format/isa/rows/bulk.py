@@ -14,16 +14,17 @@ TEXT = r"""
 enum ublko   = ADD MIN MAX INC DEC AND OR XOR
 enum ublkt   = _ S32 U64 S64 F16.RN F32.RN F32.FTZ.RN F64.RN BF16.RN ? ? ? ? ? ? ?
 enum ublkord = _ ? ? ? ? STRONG.SM ? STRONG.GPU ? ? STRONG.SYS ? ? ? ? ?
+enum vchk    = _ VALIDCHK_80000000 VALIDCHK_XXXX8000 VALIDCHK_XXXXXX80 VALIDCHK_XXXXXXX8 VALIDCHK_EVERY_FF ? ?
 enum ltcs    = _ LTC64B LTC128B LTC256B
 def ubhead   = .MULTICAST@75 <100+>.DST_G_BYTE_MASK@84 .ltcs@81-82 .SEQUENCED@83
-def ubmods   = $ubhead <100-110>.COUNTED@85 .ublkord@77-80
+def ubmods   = $ubhead <100-110>.COUNTED@85 .ublkord@77-80 <107>.vchk@60-62
 def tdim     = .{1D:3 2D:4 3D:5 4D:6 5D:7 ? ? ?}:dim@79-81
 def sdim     = .{1D:2 2D:3 3D:4 4D:5 5D:6 ? ? ?}:dim@79-81
 def pdim     = .{1D:1 2D:2 3D:3 4D:4 5D:5 ? ? ?}:dim@79-81
 def gdim     = .{1D 2D 3D 4D 5D ? ? ?}@79-81
 def tmode    = <90>.IM2COL@82 <100-110>.{_ IM2COL W128 W}@82-83 <120+>.{_ IM2COL ? W}@82-83 <100+>84=0
 def pmode    = <90>.IM2COL <90>82=1 <100-110>.{? IM2COL W128 W}@82-83 <120+>.{? IM2COL ? W}@82-83 <100+>84=0
-def twocta   = <100-110>.2CTA@85
+def twocta   = <100-110>.2CTA@85 <107>.vchk@60-62
 # ---- bulk copies
 op UBLKCP     read=global,shared write=global,shared,cluster protocol noduplicate class=bulk
 UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m2:MU(24) us:UR@64            ; .{G.G S.G ? ?}@73-74 $ubmods 76=0
@@ -33,9 +34,9 @@ UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64
 UBLKCP       3ba+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64 x2:MU(D40)
           ; .{? ? G.S S.S}@73-74 $ubhead .ublkord@77-80 76=1
 UBLKCP.S.G.MULTICAST32 3ba+91 - sm=107  <- t2:MU(32) m2:MU(24) us2:UR@64
-          ; 73-74=1 87=1 .ltcs@81-82 .ublkord@77-80 76=0
+          ; 73-74=1 87=1 .ltcs@81-82 .ublkord@77-80 .vchk@60-62 76=0
 UBLKCP.S.G.MULTICAST32 3ba+91 - sm=107  <- t2:MU(32) m2:MU(24) us2:UR@64 x2:MU(D40)
-          ; 73-74=1 87=1 .ltcs@81-82 .ublkord@77-80 76=1
+          ; 73-74=1 87=1 .ltcs@81-82 .ublkord@77-80 .vchk@60-62 76=1
 op UBLKRED    read=global,shared write=global,shared,cluster atomic protocol noduplicate class=bulk
 UBLKRED      3bb+91 - sm=90+    <- t2:MU(32) m:MU(24) us:UR@64
           ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 .ublkord@77-80 76=0
@@ -119,4 +120,9 @@ UBLKRED      3bb+91 - sm=100-110 <- t4:MU(32) m:MU(24) us:UR@64
           ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 .COUNTED 85=1 .ublkord@77-80 76=0
 UBLKRED      3bb+91 - sm=100-110 <- t4:MU(32) m:MU(24) us:UR@64 x2:MU(D40)
           ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 .COUNTED 85=1 .ublkord@77-80 76=1
+# ---- im2col of rows (PTX 9.4)
+UTMASTG      3b5+91 - sm=107    <- t:MU(32)/dim m2:MU(24)                      ; $sdim .W 82-83=3 76=0
+UTMASTG      3b5+91 - sm=107    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $sdim .W 82-83=3 76=1
+UTMAREDG     3b6+91 - sm=107    <- t:MU(32)/dim m2:MU(24)                      ; $sdim .W 82-83=3 .ublko@87-89 76=0
+UTMAREDG     3b6+91 - sm=107    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $sdim .W 82-83=3 .ublko@87-89 76=1
 """

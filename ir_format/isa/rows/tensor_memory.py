@@ -53,6 +53,9 @@ def utcbx    = b2:GD@32 d:TM@64 e2:TI@40 x2:TM@48 UPp
 def utc1     = .{_:4 WS:2}:lanes@83 85=0
 def utc2     = .2CTA 85=1 .{_:8 WS:2}:lanes@83 79-82=0
 def utcx     = .2CTA@85 79-83=0
+def utc2b    = .2CTA 85=1 .{_:8 WS:2}:lanes@83
+def utcbxb   = b2:GD@32<bkeep>@79-82 d:TM@64 e2:TI@40 x2:TM@48 UPp
+def utcxb    = .2CTA@85 83=0
 # ---- matrix products: a from shared memory (gdesc) or tensor memory, d accumulates where the predicate says so; u:
 # disabled lanes, with WS zero columns;
 # x: scales; e: the pair of metadata address and instruction descriptor
@@ -102,5 +105,20 @@ LDTM.STAT    5ee+91 - sm=103-110  r:R@24 d/tmstat <- t:TM(O40-63+72-79)@32
 op STTM       write=tensor convergent protocol noduplicate class=sttm
 STTM         9ed+91 - sm=100-110  <- t:TM(O40-63+72-79)@64 b:R@32/tmshape ; .tmshape@81-82+87+83-85 .EXPAND16BIT@80
           ; guard=UP
+# ---- sm_107 keeps B too, with pairs of CTAs and scales, and looks up B's numbers in a table (LUTB: e has its place)
+UTCHMMA      5ea+91 - sm=107  <- $utcab $utcb s:I(u)@75-78?=0 ; $utc2b 72-74=0 62-63=0
+UTCHMMA      9ea+91 - sm=107  <- $utcta $utcb s:I(u)@75-78?=0 ; $utc2b .ASHIFT@74 72-73=0 62-63=0
+UTCQMMA      5ea+91 - sm=107  <- $utcab $utcb                 ; $utc2b 72-74=3 62-63=0
+UTCQMMA      9ea+91 - sm=107  <- $utcta $utcb                 ; $utc2b .ASHIFT@74 72-73=3 62-63=0
+UTCQMMA      dea+91 - sm=107  <- $utcab $utcbxb               ; $utcxb 72-74=3 62-63=0
+UTCQMMA      fea+91 - sm=107  <- $utcta $utcbxb               ; $utcxb 72-74=3 62-63=0
+UTCOMMA      5ea+91 - sm=107  <- $utcab $utcbxb               ; $utcxb .BLOCK16@62=0 63=1 72-74=0
+UTCOMMA      9ea+91 - sm=107  <- $utcta $utcbxb               ; $utcxb .BLOCK16@62=0 63=1 72-74=0
+UTCQMMA      5ea+91 - sm=107  <- $utcab $utcb                 ; .LUTB 60=1 $utc1 72-74=3 62-63=0
+UTCQMMA      5ea+91 - sm=107  <- $utcab $utcb                 ; .LUTB 60=1 $utc2b 72-74=3 62-63=0
+UTCQMMA      9ea+91 - sm=107  <- $utcta $utcb                 ; .LUTB 60=1 $utc1 .ASHIFT@74 72-73=3 62-63=0
+UTCQMMA      9ea+91 - sm=107  <- $utcta $utcb                 ; .LUTB 60=1 $utc2b .ASHIFT@74 72-73=3 62-63=0
+UTCQMMA      dea+91 - sm=107  <- $utcab $utcbxb               ; .LUTB 60=1 $utcxb 72-74=3 62-63=0
+UTCQMMA      fea+91 - sm=107  <- $utcta $utcbxb               ; .LUTB 60=1 $utcxb 72-74=3 62-63=0
 """
 )

@@ -43,6 +43,19 @@ def mask_of_blocks(b: Builder, inst: PtxInst, ops: list[ptx.Operand]) -> Val | N
     return b.src(ops.pop(), "u16") if any(inst.has(m) for m in _MANY) else None
 
 
+#: What a copy looks for, and reports to the barrier (PTX 9.4).
+_REPORTS: Final = {
+    "per_16bytes::80000000": ".VALIDCHK_80000000", "per_16bytes::8000": ".VALIDCHK_XXXX8000",
+    "per_16bytes::80": ".VALIDCHK_XXXXXX80", "per_16bytes::8": ".VALIDCHK_XXXXXXX8",
+    "per_element::ff": ".VALIDCHK_EVERY_FF",
+}  # fmt: skip
+
+
+def _report(inst: PtxInst) -> str:
+    start = "mbarrier::report::validity::"
+    return next((_REPORTS[m.removeprefix(start)] for m in inst.mods if m.startswith(start)), "")
+
+
 REDUCTIONS: Final = {
     "add": "ADD",
     "min": "MIN",
@@ -252,7 +265,7 @@ def _bulk(b: Builder, inst: PtxInst) -> None:
             + (".MULTICAST32" if wide else ".MULTICAST" if many is not None and not by_driver else "")
             + (".DST_G_BYTE_MASK" if inst.has("cp_mask") else "")
         )
-    name += order
+    name += order + _report(inst)
     if form == "G.S":
         to, src = wide_word(b, inst, ops[0]), shared_word(b, inst, ops[1])
         each_thread(b, lambda u: _put(b, name, (u.at_pair(to), u.at([src]), u.block([size]), *u.policy(policy))))
@@ -307,7 +320,7 @@ def _prefetch(b: Builder, inst: PtxInst) -> None:
 _LOAD_MODES: Final = {
     "tile": "", "im2col": ".IM2COL", "im2col::w": ".W", "im2col::w::128": ".W128", "tile::gather4": ".GATHER4",
     "tile::scatter4": ".SCATTER4",
-    "im2col_no_offs": ".IM2COL",
+    "im2col_no_offs": ".IM2COL", "im2col_no_offs::w": ".W",
 }  # fmt: skip
 
 
@@ -385,6 +398,7 @@ def _tensor(b: Builder, inst: PtxInst) -> None:
         f"UTMALDG{name}"
         + (".MULTICAST32" if wide else ".MULTICAST" if mask is not None and not by_driver else "")
         + (".2CTA" if inst.has("cta_group::2") else "")
+        + _report(inst)
     )
 
     def here() -> None:

@@ -23,12 +23,22 @@ _HINT = _s("L2::cache_hint")
 _COMPARE = _s("eq ne lt le gt ge lo ls hi hs and or xor")
 _WIDTH = _s("lo hi wide")
 _CLAMP = _s("clamp wrap")
-_BULK = _s(
-    "bulk reduce prefetch tensor L2 shared::cluster bulk_group read mbarrier::complete_tx::bytes multicast::cluster "
-    "cp_mask noftz weak relaxed ignore_oob sync_restrict::proxy::async"
-) | _s(
-    "add min max inc dec and or xor 1d 2d 3d 4d 5d tile im2col im2col::w im2col::w::128 im2col_no_offs tile::gather4 "
-    "tile::scatter4 cta_group::1 cta_group::2"
+_BULK = (
+    _s(
+        "bulk reduce prefetch tensor L2 shared::cluster bulk_group read mbarrier::complete_tx::bytes "
+        "multicast::cluster "
+        "cp_mask noftz weak relaxed ignore_oob sync_restrict::proxy::async"
+    )
+    | _s(
+        "add min max inc dec and or xor 1d 2d 3d 4d 5d tile im2col im2col::w im2col::w::128 im2col_no_offs "
+        "tile::gather4 "
+        "tile::scatter4 cta_group::1 cta_group::2 im2col_no_offs::w mbarrier::report::disabled"
+    )
+    | _s(
+        "mbarrier::report::validity::per_16bytes::80000000 mbarrier::report::validity::per_16bytes::8000 "
+        "mbarrier::report::validity::per_16bytes::80 mbarrier::report::validity::per_16bytes::8 "
+        "mbarrier::report::validity::per_element::ff"
+    )
 )
 _WGMMA_SHAPES = frozenset(f"m64n{n}k{k}" for n in range(8, 257, 8) for k in (8, 16, 32, 64, 256))
 _MMA_SHAPES = _s("m8n8k4 m8n8k16 m8n8k32 m8n8k128 m16n8k4 m16n8k8 m16n8k16 m16n8k32 m16n8k64 m16n8k128 m16n8k256")
@@ -64,9 +74,12 @@ _TCGEN05 = (
         "128x256b 4x256b 128x128b 64x128b 32x128b warpx2::02_13 warpx2::01_23 warpx4 b8x16 b6x16_p32 b4x16_p64 min "
         "max abs NaN"
     )
+    | _s("exclusive kind::ti16 decompress::lut::b")
     | _s("32x32b 16x64b 16x128b 16x256b 16x32bx2 pack::16b unpack::16b x1 x2 x4 x8 x16 x32 x64 x128")
     | frozenset(
-        f"collector::{w}::{how}" for w in ("a", "b0", "b1", "b2", "b3") for how in ("fill", "use", "lastuse", "discard")
+        f"collector::{w}::{how}"
+        for w in ("a", "b", "b0", "b1", "b2", "b3")
+        for how in ("fill", "use", "lastuse", "discard")
     )
 )
 

@@ -25,7 +25,8 @@ from stages.lower.uniform_operands import Uniform
 # The allocator's words in its part of reserved shared memory.
 _BARRIER, _PHASE, _COLUMNS, _FIRSTS, _CLOSED = 0x8, 0x10, 0x14, 0x18, 0x1C
 _KINDS: Final = {
-    "kind::f16": "UTCHMMA", "kind::tf32": "UTCHMMA", "kind::i8": "UTCIMMA", "kind::f8f6f4": "UTCQMMA",
+    "kind::f16": "UTCHMMA", "kind::tf32": "UTCHMMA", "kind::ti16": "UTCHMMA", "kind::i8": "UTCIMMA",
+    "kind::f8f6f4": "UTCQMMA",
     "kind::mxf8f6f4": "UTCQMMA",
     "kind::mxf4": "UTCOMMA", "kind::mxf4nvf4": "UTCOMMA",
 }  # fmt: skip
@@ -36,6 +37,7 @@ _COPIES: Final = {
     "warpx2::02_13": "_lw02_lw13", "warpx2::01_23": "_lw01_lw23", "b6x16_p32": ".U6x16P32", "b4x16_p64": ".U4x16P64",
 }  # fmt: skip
 _SHAPES: Final = {"32x32b": "", "16x64b": ".16dp64bit", "16x128b": ".16dp128bit", "16x256b": ".16dp256bit"}
+_WHOLE, _WHOLE_107 = 512 // 32, 576 // 32  # all columns of tensor memory, in units of 32
 _TRAP_AT: Final = 0xFFFFFFFF  # the address that ptxas's code stores when it refuses to allocate
 
 
@@ -74,16 +76,16 @@ def _tensor_word(b: Builder, inst: PtxInst, x: ptx.Operand) -> Reg:
 
 def _collector(inst: PtxInst) -> tuple[str, str]:
     """(suffix of A, suffix of B): the contents of the collector buffers."""
+    held = {"A": "", "B": ""}
     for m in inst.mods:
         if m.startswith("collector::"):
             _, which, how = m.split("::")
             side = which[0].upper()
             parts = [f"{side}_{w}" for w in _COLLECT[how].split(".") if w]
-            if side == "B" and which[1] != "0":
+            if side == "B" and which[1:] not in ("", "0"):
                 parts.append(f"BUFFER{which[1]}")
-            text = ".".join(parts)
-            return (text, "") if side == "A" else ("", text)
-    return "", ""
+            held[side] = ".".join(parts)
+    return held["A"], held["B"]
 
 
 def _scale_form(b: Builder, inst: PtxInst) -> str:
@@ -101,6 +103,7 @@ def _mma(b: Builder, inst: PtxInst) -> None:
     ws = inst.has("ws")
     name = (
         op
+        + (".LUTB" if inst.has("decompress::lut::b") else "")
         + _pair_of_ctas(b, inst)
         + (".ASHIFT" if inst.has("ashift") else "")
         + (".WS" if ws else "")
@@ -112,7 +115,8 @@ def _mma(b: Builder, inst: PtxInst) -> None:
     in_tensor = isinstance(a, ptx.Addr)
     left: Reg = _tensor_word(b, inst, a) if in_tensor else b.in_reg(b.src(a, "b64"), 2)
     right = b.in_reg(b.src(ops.pop(0), "b64"), 2)
-    meta: Val = _tensor_word(b, inst, ops.pop(0)) if inst.has("sp") else Imm("I", 0)
+    listed = inst.has("sp") or inst.has("decompress::lut::b")  # metadata, or the table that B's numbers come from
+    meta: Val = _tensor_word(b, inst, ops.pop(0)) if listed else Imm("I", 0)
     idesc = b.src(ops.pop(0), "b32")
     extra: list[Val] = []
     if scaled:
@@ -337,7 +341,7 @@ def _trap(b: Builder) -> None:
     b.emit("BPT.TRAP", (), (Imm("I", 1),))
 
 
-def _find(b: Builder, n: Val, two: str) -> Reg:
+def _find(b: Builder, n: Val, two: str, whole: bool) -> Reg:
     """The first column of ``n`` free ones, in units of 32. The code loops until there are some."""
     again = b.new_block()
     done = b.new_block()
@@ -350,7 +354,7 @@ def _find(b: Builder, n: Val, two: str) -> Reg:
         b.emit("R2UR", u, (b.in_reg(n),))
     b.emit("DEPBAR.LE", (), (Name("N", "SB0"), Imm("I", 0x36)))
     got = b.ur()
-    b.emit(f"UTCATOMSWS{two}.FIND_AND_SET.ALIGN", (up, got), (u,))
+    b.emit(f"UTCATOMSWS{two}.FIND_AND_SET{'' if whole else '.ALIGN'}", (up, got), (u,))
     first, found = b.r(), b.r()
     b.copy(first, got)
     one = b.ur()
@@ -402,15 +406,19 @@ def _alloc(b: Builder, inst: PtxInst) -> None:
     two = _pair_of_ctas(b, inst)
     with b.region():
         to = shared_address(b, inst, inst.operands[0])
-        n = _columns(b, inst.operands[1])
+        whole = inst.has("exclusive")  # all columns, whatever the operand says, and no more after it (measured)
+        n = Imm("I", _WHOLE_107 if b.has("tensor-memory-576") else _WHOLE) if whole else _columns(b, inst.operands[1])
         part = _partition(b, inst)
-        _open(b, part, to)
+        if not whole:
+            _open(b, part, to)
         end = b.new_block()
         if two:
-            _alloc_pair(b, part, n, to)
+            _alloc_pair(b, part, n, to, whole)
         else:
             b.branch(end, b.not_(_elected(b)))
-            _record_columns(b, part, n, _find(b, n, ""), to)
+            _record_columns(b, part, n, _find(b, n, "", whole), to)
+            if whole:
+                _close(b, part, 2)
         b.place(end)
         b.emit("WARPSYNC.ALL")
 
@@ -427,7 +435,12 @@ def _await(b: Builder, part: Reg) -> None:
     b.branch(again, b.not_(p))
 
 
-def _alloc_pair(b: Builder, part: Reg, n: Val, to: Mem) -> None:
+def _close(b: Builder, part: Reg, how: int) -> None:
+    """The CTA stops allocating: 1 relinquished, 2 has all."""
+    b.emit("STS.U8", (), (Mem("M", part, None, _CLOSED), b.in_reg(Imm("I", how))))
+
+
+def _alloc_pair(b: Builder, part: Reg, n: Val, to: Mem, whole: bool) -> None:
     """The even CTA allocates for both and sends the number of the first column; the odd CTA takes it and
     acknowledges."""
     rank, odd, peer = b.r(), b.r(), b.r()
@@ -442,7 +455,7 @@ def _alloc_pair(b: Builder, part: Reg, n: Val, to: Mem) -> None:
     second, end = b.new_block(), b.new_block()
     b.branch(second, p)
     b.branch(end, b.not_(_elected(b)))
-    first = _find(b, n, ".2CTA")
+    first = _find(b, n, ".2CTA", whole)
     _await(b, part)
     pair = b.r(2)
     b.emit("PRMT", b.word(pair, 0), (peer, Imm("I", 0x0654), own))
@@ -451,6 +464,8 @@ def _alloc_pair(b: Builder, part: Reg, n: Val, to: Mem) -> None:
     b.emit("STAS", (), (Mem("M", pair, URZ._replace(width=2), 0), first))
     _record_columns(b, part, n, first, to)
     b.emit("ATOMS.XOR", RZ, (Mem("M", part, None, _PHASE), b.in_reg(Imm("I", 1))))
+    if whole:
+        _close(b, part, 2)
     b.branch(end)
     b.place(second)
     b.branch(end, b.not_(_elected(b)))

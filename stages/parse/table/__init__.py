@@ -51,6 +51,14 @@ CHOICES: Final[dict[str, str]] = {
     "sem": "relaxed/acquire/release/acq_rel",
     "rsem": "relaxed/release",
     "dim": "1d/2d/3d/4d/5d",
+    "report": "/".join(
+        f"mbarrier::report::{how}"
+        for how in (
+            "disabled",
+            *(f"validity::per_16bytes::{pattern}" for pattern in ("80000000", "8000", "80", "8")),
+            "validity::per_element::ff",
+        )
+    ),
 }
 
 

@@ -362,6 +362,10 @@ cp.async.bulk.tensor | cta_group::1/cta_group::2 | M:.{mod}' on '{name} | v8.6
 cp.async.bulk.tensor | cta_group::1/cta_group::2 | F:.{mod} | v8.6 on=100f+110f
 cp.async.bulk.tensor | tile::gather4 shared::cta | F:.tile::gather4 with destination state space as .shared::cta | t100
 cp.async.bulk.tensor | tile::* | F:.{mod} | v8.6
+cp.async.bulk.tensor cp.reduce.async.bulk.tensor | im2col_no_offs::w | F:.{mod} | on=107f v9.4
+cp.async.bulk cp.async.bulk.tensor | mbarrier::report::disabled/mbarrier::report::validity::per_16bytes::80000000/\
+mbarrier::report::validity::per_16bytes::8000/mbarrier::report::validity::per_16bytes::80/\
+mbarrier::report::validity::per_16bytes::8/mbarrier::report::validity::per_element::ff | F:.{mod} | v9.4
 * | ignore_oob | F:.{mod} | t90 v9.2
 cp.async.bulk cp.async.bulk.tensor tcgen05.commit | multicast::cluster::16b | F:.{mod} | v9.4
 cp.async.bulk cp.async.bulk.tensor tcgen05.commit | multicast::cluster::32b | F:{name}.{mod} | v9.4 on=107f
@@ -391,6 +395,8 @@ tcgen05.* | cta_group::* | F:.{mod} | v8.6 on=100f+110f
 tcgen05.commit | multicast::cluster | M:.{mod} | t90 v8.0
 tcgen05.* | kind::f16/kind::tf32/kind::f8f6f4/kind::mxf8f6f4/kind::mxf4 | F:.{mod} | v8.6 on=100f+110f
 tcgen05.* | kind::mxf4nvf4 | F:.{mod} | v8.7 on=100f+110f
+tcgen05.* | kind::ti16/decompress::lut::b | F:.{mod} | v9.4 on=107f
+tcgen05.alloc | exclusive | M:.{mod} | v9.4
 tcgen05.* | block_scale | F:.{mod} | v8.6 on=100f+110f
 tcgen05.* | scale_vec::* | F:.{mod} | v8.6 on=100a+103a+107a+110a
 tcgen05.mma | block_scale !scale_vec::* !block16 | F:.block32 | v8.8 on=100f+110f
@@ -474,16 +480,8 @@ BEYOND_WORDS = frozenset(
         "override::global_address",
         "override::global_dim",
         "override::global_dim_stride",
-        "im2col_no_offs::w",
         "report_mechanism",
-        "exclusive",
         "spcompress",
-        "decompress::lut::b",
-        "kind::ti16",
-        "collector::b::fill",
-        "collector::b::use",
-        "collector::b::lastuse",
-        "collector::b::discard",
         "alloc_class",
     ]
 )

@@ -6,6 +6,7 @@ _ON = "v8.6 on=100f+110f"
 _CG = "cta_group::1/cta_group::2"
 _LD = {"16x64b": 1, "16x128b": 2, "16x256b": 4, "32x32b": 1}
 _COLLECTOR = "collector::a::fill/collector::a::use/collector::a::lastuse/collector::a::discard"
+_COLLECTOR_DENSE = "/".join([f"collector::b::{u}" for u in ("fill", "use", "lastuse", "discard")])
 _COLLECTOR_B = "/".join([f"collector::b{k}::{u}" for k in range(4) for u in ("fill", "use", "lastuse", "discard")])
 
 
@@ -62,11 +63,39 @@ def _mma() -> list[str]:
                 f"tcgen05.mma.ws | - |{sp} cta_group::1 {plain} {_COLLECTOR_B}? | ta, {a}, s:u64{meta}, s:u32, "
                 f"ps, s:u64? | {_ON}"
             )
+    return out + _mma_107()
+
+
+def _mma_107() -> list[str]:
+    """What PTX 9.4 adds: a collector of B, products of 16-bit integers, numbers of B from a table."""
+    out = []
+    gates = "v9.4 on=107f"
+    held = f"{_COLLECTOR}? {_COLLECTOR_DENSE}"
+    scales = ("kind::mxf8f6f4 block_scale block32?", "kind::mxf4 block_scale block32?")
+    scales += ("kind::mxf4 block_scale scale_vec::2X", "kind::mxf8f6f4 block_scale scale_vec::1X")
+    scales += ("kind::mxf4nvf4 block_scale block16/block32/scale_vec::2X/scale_vec::4X",)
+    for a in ("s:u64", "ta"):
+        shift = " ashift?" if a == "ta" else ""
+        for sp, meta in (("", ""), (" sp", ", ta")):
+            head = f"tcgen05.mma | - |{sp} {_CG}"
+            tail = f"ta, {a}, s:u64{meta}, s:u32"
+            plain = "kind::f16/kind::tf32/kind::f8f6f4"
+            out.append(f"{head} {plain}{shift} {held} | {tail}, sv:b32?, ps, i? | {gates}")
+            out.append(f"{head} kind::ti16{shift} {_COLLECTOR}? {_COLLECTOR_DENSE}? | {tail}, sv:b32?, ps | {gates}")
+            out.extend([f"{head} {kind} {held} | {tail}, ta, ta, ps | {gates}" for kind in scales])
+            out.append(
+                f"tcgen05.mma.ws | - |{sp} cta_group::1 kind::ti16 {_COLLECTOR_B}? | {tail}, ps, s:u64? | {gates}"
+            )
+        lut = f"decompress::lut::b {_COLLECTOR}? {_COLLECTOR_DENSE}?"
+        head, tail = f"tcgen05.mma | - | {_CG}", f"ta, {a}, s:u64, ta, s:u32"
+        out.append(f"{head} kind::f8f6f4 {lut} | {tail}, sv:b32?, ps | {gates}")
+        out.append(f"{head} kind::mxf8f6f4 block_scale block32? {lut} | {tail}, ta, ta, ps | {gates}")
     return out
 
 
 _OTHER = f"""
 tcgen05.alloc | b32 | {_CG} sync aligned shared::cta? | m, s:u32 | {_ON} | columns
+tcgen05.alloc | b32 | {_CG} sync aligned shared::cta? exclusive | m, s:u32 | v9.4 on=100f+110f
 tcgen05.dealloc | b32 | {_CG} sync aligned | s:u32, s:u32 | {_ON} | columns
 tcgen05.relinquish_alloc_permit | - | {_CG} sync aligned | | {_ON}
 tcgen05.cp | - | {_CG} 128x256b/4x256b/128x128b | ta:A, s:u64 | {_ON}
