@@ -392,7 +392,7 @@ st.global.v2.u64 [%p], {%x0, %x1}; st.global.v2.u64 [%p+16], {%x2, %x3}; ret; }
         ("fabric.try_atom.async;", "sm_100a", "Instruction 'fabric.try_atom.async' not supported by orias"),
         ("fabric.submit;", "sm_90", "Feature 'fabric.submit' not supported on .target 'sm_90'"),
         ("spcompress.x;", "sm_107a", "Instruction 'spcompress.x' not supported by orias"),
-        ("add.exclusive.f32 %f, %f, %f;", "sm_107a", "Modifier '.exclusive' of 'add' not supported by orias"),
+        ("add.alloc_class.f32 %f, %f, %f;", "sm_107a", "Modifier '.alloc_class' of 'add' not supported by orias"),
     ],
 )
 def test_refused_by_name(line: str, target: str, said: str) -> None:

@@ -51,9 +51,11 @@ _REPORTS: Final = {
 }  # fmt: skip
 
 
-def _report(inst: PtxInst) -> str:
+def _signalled(inst: PtxInst) -> str:
+    """Where a copy signals, and what it reports."""
     start = "mbarrier::report::validity::"
-    return next((_REPORTS[m.removeprefix(start)] for m in inst.mods if m.startswith(start)), "")
+    what = next((_REPORTS[m.removeprefix(start)] for m in inst.mods if m.startswith(start)), "")
+    return (".2CTA" if inst.has("cta_group::2") else "") + what
 
 
 REDUCTIONS: Final = {
@@ -265,7 +267,7 @@ def _bulk(b: Builder, inst: PtxInst) -> None:
             + (".MULTICAST32" if wide else ".MULTICAST" if many is not None and not by_driver else "")
             + (".DST_G_BYTE_MASK" if inst.has("cp_mask") else "")
         )
-    name += order + _report(inst)
+    name += order + _signalled(inst)
     if form == "G.S":
         to, src = wide_word(b, inst, ops[0]), shared_word(b, inst, ops[1])
         each_thread(b, lambda u: _put(b, name, (u.at_pair(to), u.at([src]), u.block([size]), *u.policy(policy))))
@@ -397,8 +399,7 @@ def _tensor(b: Builder, inst: PtxInst) -> None:
     op = (
         f"UTMALDG{name}"
         + (".MULTICAST32" if wide else ".MULTICAST" if mask is not None and not by_driver else "")
-        + (".2CTA" if inst.has("cta_group::2") else "")
-        + _report(inst)
+        + _signalled(inst)
     )
 
     def here() -> None:

@@ -71,9 +71,13 @@ def _mma_107() -> list[str]:
     out = []
     gates = "v9.4 on=107f"
     held = f"{_COLLECTOR}? {_COLLECTOR_DENSE}"
-    scales = ("kind::mxf8f6f4 block_scale block32?", "kind::mxf4 block_scale block32?")
-    scales += ("kind::mxf4 block_scale scale_vec::2X", "kind::mxf8f6f4 block_scale scale_vec::1X")
-    scales += ("kind::mxf4nvf4 block_scale block16/block32/scale_vec::2X/scale_vec::4X",)
+    scales = [
+        "kind::mxf8f6f4 block_scale block32?",
+        "kind::mxf8f6f4 block_scale scale_vec::1X",
+        "kind::mxf4 block_scale block32?",
+        "kind::mxf4 block_scale scale_vec::2X",
+        "kind::mxf4nvf4 block_scale block16/block32/scale_vec::2X/scale_vec::4X",
+    ]
     for a in ("s:u64", "ta"):
         shift = " ashift?" if a == "ta" else ""
         for sp, meta in (("", ""), (" sp", ", ta")):
