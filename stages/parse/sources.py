@@ -100,7 +100,7 @@ def _finished(
         diagnostics += without
         diagnostics += check_object(module, separate, not without)
         if not _stopped(diagnostics):
-            diagnostics += check_definitions(module, functions, filename, separate, bool(options.get("explain")))
+            diagnostics += check_definitions(module, functions, filename, options)
         if not _stopped(diagnostics):
             diagnostics += check_abi(module, functions, separate, not without)
         if _stopped(diagnostics):

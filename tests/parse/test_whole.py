@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from stages.parse.sources import parse_sources, parse_text
@@ -78,17 +81,49 @@ def test_message_and_line(name: str) -> None:
     text, line, severity, message = CASES[name]
     for options in ({}, {"explain": 1}):  # ptxas gives no line if it means the whole program; an explanation does
         module, _, found = parse_sources([("k.ptx", (HEAD + text).encode())], "sm_80", options)
-        bare = (
-            not options
-            and "function 'foo'" in message
-            or "extern variable" in message
-            and severity == "fatal"
-            and not options
-        )
+        bare = not options and "function 'foo'" in message or "extern variable" in message and not options
         assert [(d.line, d.severity, d.message.split("\n")[0].strip()) for d in found] == [
             (0 if bare else line, severity, message)
         ]
         assert (module is not None) == (severity == "warning")
+
+
+_POINTER = ".extern .func e();\n.extern .global .u32 g;\n.visible .global .u64 p = e;\n"
+_CALLING = _POINTER + ".visible .entry k() { call.uni e; ret; }\n"
+#: Options, text, and all that is said: what functions use comes before variables.
+ORDERED = {
+    "call": ({}, _CALLING, ["Unresolved extern function 'e'"]),
+    "pointer": ({}, _POINTER + ENTRY, ["Unresolved extern variable 'g' in whole program compilation, ignoring extern "
+        "qualifier", "Cannot take address of function 'e'"]),
+    "object": ({"compile-only": 1}, _CALLING, []),
+    "extensible": ({"compile-only": 1, "extensible-whole-program": 1}, _CALLING,
+        ["Cannot take address of function 'e' in extensible whole program compilation."]),
+    "extensible_code": ({"compile-only": 1, "extensible-whole-program": 1},
+        ".extern .func e();\n.visible .entry k() { .reg .b64 %l; mov.u64 %l, e; ret; }\n",
+        ["Cannot take address of function 'e' in extensible whole program compilation."]),
+    "extensible_call": ({"compile-only": 1, "extensible-whole-program": 1},
+        ".extern .func e();\n.extern .global .u32 g;\n.visible .entry k() { call.uni e; ret; }\n", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_order_of_what_is_undefined(name: str) -> None:
+    options, text, said = ORDERED[name]
+    found = parse_sources([("k.ptx", (HEAD + text).encode())], "sm_80", dict(options)).diagnostics
+    assert [d.message.strip() for d in found] == said
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ORDERED)
+def test_ptxas_has_that_order(name: str, tmp_path: Path) -> None:
+    oracle.require("ptxas")
+    options, text, said = ORDERED[name]
+    flags = {0: [], 1: ["-c"], 2: ["-ewp"]}[len(options)]
+    path = tmp_path / "k.ptx"
+    path.write_text(HEAD + text)
+    command = [str(oracle.find("ptxas")), "-arch", "sm_80", *flags, "-o", str(tmp_path / "k.o"), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert [line.partition(": ")[2].strip() for line in done.stderr.splitlines()] == said
 
 
 @pytest.mark.parametrize("name", TAKEN)

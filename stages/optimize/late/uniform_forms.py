@@ -120,8 +120,7 @@ def _shape(o: Operand) -> object:
     if type(o) is Reg:
         return (o.file, o.num == ZERO, *o[3:])
     if type(o) is Mem:
-        registers = [r if r is None else (r.file, r.num == ZERO, *r[3:]) for r in (o.base, o.ubase, o.desc)]
-        return (*registers, o.offset, o.sym)
+        return (*[() if r is None else _shape(r) for r in (o.base, o.ubase, o.desc)], o.offset, o.sym)
     return o
 
 
