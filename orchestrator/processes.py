@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 
 from ir_format.record import Record, fresh
 from ir_format.typed import BinaryIO, Final
+from orchestrator.guardian import Guardian
 from stages.plumbing import files
 
 Body = Callable[[BinaryIO, BinaryIO], int]
@@ -114,7 +115,8 @@ class NoProcess(Exception):
 
 _open: set[int] = set()  # pipe ends of this process that a child must close
 _groups: dict[int, Process | None] = {}  # what a signal has to end: process groups of stages, and their leaders
-_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_guardian: Final = Guardian()  # of commands
 
 
 def end_with_stages() -> None:
@@ -191,6 +193,8 @@ def _spawn(step: Step, src: int, dst: int, err_r: int, err: int) -> Process:
     sys.stderr.flush()
     signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)  # until the process is known to _ended
     try:
+        if step.body is None:
+            _guardian.start(_ENDING)
         pid = os.fork()
     except OSError:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
@@ -208,10 +212,12 @@ def _spawn(step: Step, src: int, dst: int, err_r: int, err: int) -> Process:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
         os.dup2(err, 2)
         if step.body is None:
+            _guardian.watch(os.getpid())
             os.dup2(src, 0)
             os.dup2(dst, 1)
             for fd in _open:
                 os.close(fd)
+            os.close(_guardian.fd)
             argv = ["/bin/sh", "-c", step.shell] if step.shell else list(step.command)
             try:
                 os.execvp(argv[0], argv)
@@ -220,6 +226,8 @@ def _spawn(step: Step, src: int, dst: int, err_r: int, err: int) -> Process:
                 os._exit(127)
         for fd in _open - {src, dst}:
             os.close(fd)
+        if _guardian.fd >= 0:
+            os.close(_guardian.fd)
         gc.disable()  # as in stages.plumbing.stage_main.main: the process ends before a collection could find anything
         with os.fdopen(src, "rb") as inp, os.fdopen(dst, "wb") as out:
             code = step.body(inp, out)
@@ -328,6 +336,9 @@ def stop(pipelines: Sequence[Pipeline]) -> None:
             if p.status is None:
                 _, p.status = os.waitpid(p.pid, 0)
             _groups.pop(p.pid, None)
+            _guardian.forget(p.pid)
             _close(p.err_fd)
         _close(pl.in_fd)
         _close(pl.out_fd)
+    if not _groups:
+        _guardian.end()

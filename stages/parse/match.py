@@ -348,10 +348,12 @@ def _problems(
         problems.extend(addresses)
         problems.extend([("error", text) for text in related if text not in by_space])
         problems.extend(forms)
-    elif opcode.op in ("tex", "tld4") and not opcode.vector and kinds[0] not in ("i", "d", "f"):
-        gradients = [problem for problem in forms if problem[1].startswith("Vector expected")]
-        problems.extend([*gradients, *[("error", text) for text in related], *addresses])
-        problems.extend([problem for problem in forms if problem not in gradients])
+    elif opcode.op in ("tex", "tld4"):
+        first = [x for x in forms if x[1].startswith(_BEFORE_TEXTURES)]
+        if not opcode.vector:  # a result that should be a vector is said last
+            first = [x for x in first if x[1] != "Result vector expected"]
+        problems.extend([*first, *[("error", text) for text in related], *addresses])
+        problems.extend([x for x in forms if x not in first])
     else:
         problems.extend(forms)
         problems.extend([("error", text) for text in related])
@@ -360,6 +362,12 @@ def _problems(
     if opcode.name == "wmma.mma" and len(t.types) == 2 and any(text[:15] == "Vector expected" for _, text in problems):
         problems.insert(0, ("error", f"Argument vector size mismatch for instruction '{opcode.name}'"))
     return problems, literals
+
+
+#: Forms of a texture's result and gradients, which are looked at before its types.
+_BEFORE_TEXTURES: Final = (
+    "Vector expected", "Result register", "Result vector", "Argument vector size", "Illegal vector size",
+)  # fmt: skip
 
 
 def _forms(

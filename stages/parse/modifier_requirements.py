@@ -45,7 +45,9 @@ def _products(name: str, mods: tuple[str, ...], types: tuple[str, ...]) -> str:
     if name == "wmma.mma" and operations == ["popc"]:
         return f"Illegal reduction operation for instruction '{name}.{types[0]}.{types[-1]}'"
     shape = next((m for m in mods if rules.is_shape(m)), "")
-    if name == "wmma.mma" and len(operations) == 1:
+    if name == "mma" and operations == ["popc"]:
+        return f"Illegal reduction operation for instruction 'mma.{types[0]}.{types[-1]}'"
+    if (name == "wmma.mma" and len(operations) == 1) or (name == "mma" and len(operations) < 2):
         return f"Unexpected number of operations specified for {name} with shape '.{shape}'"
     return repeated_modifiers.TWO_OPERATIONS if name == "wmma.mma" and operations and not shape else ""
 

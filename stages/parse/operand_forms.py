@@ -500,7 +500,7 @@ def converted(kinds: tuple[str, ...], mods: tuple[str, ...]) -> list[Problem]:
 
 def written_parameters(kinds: tuple[str, ...], mods: tuple[str, ...]) -> list[Problem]:
     """A store to an input parameter: reported before all else."""
-    if "param" in mods and kinds and kinds[0][:9] == "a:v:param" and "!" in kinds[0]:
+    if any(m.startswith("param") for m in mods) and kinds and kinds[0][:9] == "a:v:param" and "!" in kinds[0]:
         return [("error", f"Illegal to write to function input parameter '{kinds[0].split('!', 1)[1]}'")]
     return []
 

@@ -19,7 +19,7 @@ _STATES: Final = frozenset(("i", "r:b64", "r:s64", "r:u64"))
 _BEFORE_SYNC: Final = frozenset(("aligned", "approx", "bulk_group", "ftz", "noftz", "sat", "uni"))
 #: Those whose gates it looks at before their operands.
 _GATES_FIRST: Final = frozenset(
-    ("clusterlaunchcontrol.query_cancel.is_canceled", "st.bulk", "tcgen05.cp", "tcgen05.ld", "tcgen05.st",
+    ("clusterlaunchcontrol.query_cancel.is_canceled", "tcgen05.cp", "tcgen05.ld", "tcgen05.st",
      "tensormap.replace")
 )  # fmt: skip
 
@@ -163,8 +163,9 @@ def refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates:
     alien = next(
         (m for m in first.rest if any(rules.illegal(m, name, x, first.types) in bad for x in (True, False))), ""
     )
-    if opcode.op in ("ldu", "mov") and relations.sizes(related):
-        return named + related + bad + worded
+    of_name = _by_name(opcode, first, alien, bad, named, worded, related)
+    if of_name:
+        return of_name
     priority = [
         m for m in first.rest if m.startswith(("L1::evict", "L2::evict")) and name.startswith("cp.async.bulk.p")
     ]
@@ -209,6 +210,25 @@ def refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates:
     if any(m in rules.ORDERS for m in known) and opcode.op not in _LATE_GATES and alien not in ("approx", "noftz"):
         return named + worded + related + bad
     return named + bad + worded + related
+
+
+def _by_name(
+    opcode: Opcode, first: Typed, alien: str, bad: list[str], named: list[str], worded: list[str], related: list[str]
+) -> list[str]:
+    """Orders of messages that a few names have: sizes of vectors, ended forms, the cluster's space before modifiers."""
+    name = opcode.name
+    sized = relations.sizes(related) + relations.evictions(related)
+    if (
+        sized
+        and alien not in rules.BEFORE_TYPES
+        and (opcode.op in ("ld", "st", "ldu") or (opcode.op == "mov" and first.types != ("b128",)))
+    ):
+        return [*named, *dict.fromkeys(sized), *bad, *worded]
+    if name == "wmma.mma" and related and alien and not _before_gates(opcode, alien):
+        return [text for text in named if text.startswith("Instruction")] + related + bad + named + worded
+    if name in ("cvta", "isspacep") and not (alien and _before_gates(opcode, alien)):
+        return named + [text for text in worded if "'::cluster'" in text] + bad + worded
+    return []
 
 
 def _later(opcode: Opcode, later: list[str], named: list[str], worded: list[str]) -> list[str]:

@@ -90,6 +90,11 @@ def fits_for_vector(name: str, types: tuple[str, ...], own: str, kind: str, fits
         return products or name in _MATRICES
     if own == "R32" and kind == "r:pred" and (name in _MATRICES[:2] or name.startswith(("mma", "wmma.load"))):
         return True
-    if name.startswith("wmma.load") and kind[:2] == "r:" and ("bf16" in types or "tf32" in types):
+    if (
+        name.startswith(("wmma.load", "mma"))
+        and own == "B32"
+        and kind in ("r:f32", "r:pred")
+        and {"bf16", "tf32"} & {*types}
+    ):
         return True
     return fits and not (name.startswith("tcgen05.") and kind in ("i", "d", "f"))

@@ -62,7 +62,7 @@ def alive(mark: str) -> list[str]:
 def listen() -> None:
     """In a child: restore the default actions of signals, also if the tests run in the background, which ignores
     interrupts."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)
 
 
@@ -75,7 +75,7 @@ def wait_until_asleep(pid: int) -> None:
         quiet = quiet + 1 if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S" else 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL])
 def test_a_signal_ends_every_stage_and_what_it_started(tmp_path: Path, number: int) -> None:
     (tmp_path / "k.ptx").write_text(PTX)
     mark = f"3{os.getpid()}{int(number)}"

@@ -152,9 +152,18 @@ LINES = {
         "movmatrix.sync.aligned.m8n8.trans.b16 %r4, [gm]",
         "ldmatrix.sync.aligned.m8n8.x1.b16 %p4, [%rd9]",
         "cp.async.bulk.prefetch.global.L2::evict_last [gm], %u9",
+        "st.volatile.param::func.b32 [p0], %r9",
+        "ld.L2::evict_first.u64.abs %ud9, [%rd1]",
+        "ld.L2::evict_first.u64.sync %ud9, [%rd1]",
+        "tex.level.1d.v2.u32.s32 {%u1, %u2}, [tx, {%s1}], gm",
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1,%f2,%f3,%f4}, %f1, {%r1,%r2}, {%f1,%f2,%f3,%f4}",
+        "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.xor {%s1,%s2,%s3,%s4}, {%r1,%r2,%r3,%r4}, {%r1,%r2}, "
+        "{%s1,%s2,%s3,%s4}",
+        f"wmma.mma.sync.aligned.row.row.m8n32k16.satfinite.f16.ca.f16 {R4}, {R8}, {R8}, {R4}",
         "fabric.wait",
     ),
     "sm_80": (
+        "cvta.gpu.shared::cluster.u32 %u1, %u9",
         "mbarrier.arrive.release.clamp.b64 %rd1, [%rd9], %u17",
         "mbarrier.arrive.release.x4.noComplete.b64 %rd1, [%rd9], %u17",
         "mbarrier.test_wait.parity.m16n8k16.cluster.b64 %p1, [%rd9], %u17",
