@@ -354,9 +354,10 @@ def _problems(
             first = [x for x in first if x[1] != "Result vector expected"]
         problems.extend([*first, *[("error", text) for text in related], *addresses])
         problems.extend([x for x in forms if x not in first])
+    elif opcode.op == "cp":
+        problems.extend([*forms, *[("error", text) for text in related]])
     else:
-        problems.extend(forms)
-        problems.extend([("error", text) for text in related])
+        problems.extend([*[("error", text) for text in related], *forms])
     if opcode.op in ("atom", "red"):  # vectors where none stand: the last one first
         problems.sort(key=lambda x: -int(x[1].split()[6]) if x[1][:22] == "Vector is not expected" else 0)
     if opcode.name == "wmma.mma" and len(t.types) == 2 and any(text[:15] == "Vector expected" for _, text in problems):

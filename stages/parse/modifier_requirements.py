@@ -189,10 +189,14 @@ def _unflushed(name: str, mods: tuple[str, ...], types: tuple[str, ...]) -> str:
 def _approximate(name: str, mods: tuple[str, ...], types: tuple[str, ...]) -> str:
     """A rounding and `.approx` exclude each other; what is approximate in bf16 and f64 has words of its own."""
     if name in ("rcp", "sqrt", "div"):
+        if "approx" in mods and types == ("f64",) and name != "rcp":
+            return f"Illegal modifier '.approx' for instruction '{name}'"
         if "approx" in mods and _of(mods, ("rn", "rz", "rm", "rp")):
             return f"Rounding modifier or '.approx' modifier required for instruction '{name}'"
         bare = name == "rcp" and types == ("f64",) and "approx" in mods and "ftz" not in mods
         return "'.ftz' modifier required for instruction 'rcp.approx.f64'" if bare else ""
+    if types[:1] in (("f16",), ("f16x2",)) and _of(mods, ("rn", "rz", "rm", "rp")):
+        return f"Rounding modifier or '.approx' modifier required for instruction '{name}'"
     if types[:1] not in (("bf16",), ("bf16x2",)):
         return ""
     if "approx" not in mods:
@@ -254,14 +258,14 @@ def _ordered_copy(name: str, mods: tuple[str, ...], types: tuple[str, ...]) -> s
 
 
 def _absolute(name: str, mods: tuple[str, ...], types: tuple[str, ...]) -> str:
-    odd = "abs" in mods and types != ("f32",)
-    return f"Instruction '{name}' requires '.f32' type with '.abs' modifier." if odd else ""
+    word = _of(mods, ("NaN", "abs")) if types != ("f32",) else ""
+    return f"Instruction '{name}' requires '.f32' type with '.{word}' modifier." if word else ""
 
 
 def _expected(name: str, mods: tuple[str, ...], types: tuple[str, ...]) -> str:
     """A space that must be written out."""
-    want = "cluster" if name in ("mapa", "getctarank") else "cta"
-    text = f"State space incorrect for instruction '{name}', expected '.shared::{want}'"
+    want = "::cluster" if name in ("mapa", "getctarank") else ".shared::cta"
+    text = f"State space incorrect for instruction '{name}', expected '{want}'"
     return text if "shared" in mods else ""
 
 

@@ -19,9 +19,8 @@ _STATES: Final = frozenset(("i", "r:b64", "r:s64", "r:u64"))
 _BEFORE_SYNC: Final = frozenset(("aligned", "approx", "bulk_group", "ftz", "noftz", "sat", "uni"))
 #: Those whose gates it looks at before their operands.
 _GATES_FIRST: Final = frozenset(
-    ("clusterlaunchcontrol.query_cancel.is_canceled", "tcgen05.cp", "tcgen05.ld", "tcgen05.st",
-     "tensormap.replace")
-)  # fmt: skip
+    ("clusterlaunchcontrol.query_cancel.is_canceled", "tcgen05.cp", "tcgen05.ld", "tcgen05.st")
+)
 
 
 def _of_nearest_row(name: str, typed: list[Typed]) -> list[str]:
@@ -129,6 +128,9 @@ def _form(opcode: Opcode, kinds: tuple[str, ...]) -> str:
         if place >= 0 and kinds[place][0] == "a":
             return f"Argument {place} of instruction '{name}': must be register"
         return f"Vector operand is not allowed for instruction '{name}'" if place >= 0 else ""
+    t = opcode.typed[0]
+    if name == "atom" and "cas" in t.rest and t.types[0] not in ("b16", "b32", "b64", "b128"):
+        return f"Unexpected instruction types specified for '{name}'"
     return ""
 
 
@@ -138,7 +140,7 @@ def refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates:
     name = opcode.name
     known = tuple([*first.rest, *first.types])
     named, worded = gates.refusals(first.row, known, first.types, kinds)
-    if "cc" in first.rest and "sat" in first.rest and first.types[:1] == ("s32",):
+    if "cc" in first.rest and "sat" in first.rest and name in rules.SATURATED and first.types == ("s32",):
         return ["Modifier '.cc' cannot be combined with modifier '.sat'"]
     later = [m for m in first.rest if m in gates.words.later(name)]
     if later:
@@ -163,6 +165,8 @@ def refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates:
     alien = next(
         (m for m in first.rest if any(rules.illegal(m, name, x, first.types) in bad for x in (True, False))), ""
     )
+    if alien == "add" and name in ("atom", "red") and related:
+        bad = related[:1]
     of_name = _by_name(opcode, first, alien, bad, named, worded, related)
     if of_name:
         return of_name
@@ -307,6 +311,8 @@ def _before_related(opcode: Opcode, alien: str) -> bool:
 
 def _before_gates(opcode: Opcode, alien: str) -> bool:
     """True if ptxas refuses this modifier before it looks at the instruction's gates."""
+    if alien in rules.POST and opcode.name in rules.TYPED_OPERATIONS:
+        return False
     if alien in rules.EARLY_ILLEGAL or alien in rules.DIMENSIONS or alien in rules.POST:
         return True
     late = alien in rules.LATE_ILLEGAL and not (opcode.op == "atom" and alien in rules.VECTORS)

@@ -152,8 +152,8 @@ def move_vector(name: str, mods: tuple[str, ...], types: tuple[str, ...], target
 
 
 def reduction_type(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
-    """`add` has no signed 64-bit form."""
-    if "add" in mods and types == ("s64",):
+    """`add` has no signed 64-bit form, and no bits."""
+    if "add" in mods and types and types[0] in ("s64", "b8", "b16", "b32", "b64", "b128", "u16", "s16"):
         listed = _ADD_TYPES.replace(" f16", " .f16") if target.since("13.5") else _ADD_TYPES
         return [f"Operation .add requires {listed} type for instruction '{name}'"]
     return []

@@ -121,7 +121,7 @@ _SHAPE: Final = late_pattern(r"m\d+n\d+(k\d+)?|\d+x\d+b(x2)?")
 
 _CARRYING: Final = frozenset(("add", "sub", "mad.lo", "mad.hi"))
 #: What takes `.sat` with some integers.
-_SATURATED: Final = frozenset(("add", "sub", "addc", "subc", "mad.hi", "madc.hi", "mad24.hi"))
+SATURATED: Final = frozenset(("add", "sub", "addc", "subc", "mad.hi", "madc.hi", "mad24.hi"))
 
 
 def small_pair(types: tuple[str, ...]) -> bool:
@@ -145,9 +145,22 @@ _CLASSES: Final[dict[str, str]] = {
 }
 
 
+#: What names an operation's type when the operation does not have it.
+TYPED_OPERATIONS: Final = frozenset(
+    ("redux", "red.async", "cp.reduce.async.bulk", "multimem.red", "multimem.ld_reduce")
+)
+_EXTREMES: Final = ".u32 or .s32 or .u64 or .s64 or .f16 or .f16x2 or .bf16 or .bf16x2"
+_OPERATION_TYPES: Final = {
+    **dict.fromkeys(("and", "or", "xor"), ".b32 or .b64"),
+    **dict.fromkeys(("inc", "dec"), ".u32"),
+    **dict.fromkeys(("min", "max"), _EXTREMES),
+    "exch": ".b32 or .b64 or .b128",
+}
+
+
 def illegal(mod: str, name: str, spaced: bool, types: tuple[str, ...] = ()) -> str:
     """The message for a modifier that the instruction does not take (`spaced`: it takes some state space)."""
-    if mod == "sat" and name in _SATURATED and types and types[0][0] in "us":
+    if mod == "sat" and name in SATURATED and types and types[0][0] in "us":
         return f"Modifier '.sat' does not apply to '.{types[0]}' type"
     if mod in ROUNDINGS and mod != "rs":
         return f"Illegal rounding modifier for instruction '{name}'"
@@ -167,6 +180,11 @@ def illegal(mod: str, name: str, spaced: bool, types: tuple[str, ...] = ()) -> s
         return f"Comparison qualifier is not allowed for instruction '{name}'"
     if mod in QUERIES:
         return f"Illegal query modifier for instruction '{name}'"
+    if mod in POST and types:
+        if name in TYPED_OPERATIONS and not (name == "multimem.red" and mod in ("inc", "dec", "exch")):
+            return f"Incorrect type '.{types[0]}' for operation '.{mod}' in instruction '{name}'"
+        if name in ("atom", "red") and mod in _OPERATION_TYPES and (name, mod) != ("red", "exch"):
+            return f"Operation .{mod} requires {_OPERATION_TYPES[mod]} type for instruction '{name}'"
     if mod in ("inc", "dec", "exch"):
         return f"Illegal reduction operation for instruction '{'.'.join((name, *types))}'"
     if mod in DIMENSIONS and name == "tld4" and "ms" not in mod:

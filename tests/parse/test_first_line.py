@@ -160,6 +160,19 @@ LINES = {
         "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.xor {%s1,%s2,%s3,%s4}, {%r1,%r2,%r3,%r4}, {%r1,%r2}, "
         "{%s1,%s2,%s3,%s4}",
         f"wmma.mma.sync.aligned.row.row.m8n32k16.satfinite.f16.ca.f16 {R4}, {R8}, {R8}, {R4}",
+        # operations whose type they do not have
+        "atom.and.u32 %r1, [%rd9], %r17",
+        "atom.exch.f32 %f1, [%rd9], %f17",
+        "atom.add.b32 %r1, [%rd9], %r17",
+        "atom.cas.u32 %r1, [%rd9], %r17, %r18",
+        "red.inc.u64 [%rd9], %ud17",
+        "redux.sync.and.s32 %r1, %r9, %r17",
+        "redux.sync.NaN.min.s32 %r1, %r9, %r17",
+        "red.async.relaxed.cluster.mbarrier::complete_tx::bytes.and.u32 [%rd1], %u9",
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.or.u64 [gm], [sm], %u17",
+        "multimem.ld_reduce.and.u32 %u1, [%rd1]",
+        "sqrt.rp.f64.approx %fd1, %fd9",
+        "mapa.u32.shared %u1, %u9, %u2",
         "fabric.wait",
     ),
     "sm_80": (
