@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable
-from typing import Final
+
+from ir_format.typed import Final
 
 _SIZE: Final = 8  # bytes that name a group: negative once it is gone
 
