@@ -168,8 +168,8 @@ def _analyse(out: Opcode, parts: list[str], n: int, gates: Gates) -> None:
     words = gates.words
     own = words.modifiers_of(out.name)
     forgotten = rules.IGNORED_ON.get(out.name, frozenset())
-    taken = own - (forgotten & words.later(out.name))
-    mods = [m for m in mods if m in taken or (m not in rules.IGNORED and m not in forgotten)]
+    useful = own - (forgotten & words.later(out.name))
+    mods = [m for m in mods if m in useful or (m not in rules.IGNORED and m not in forgotten)]
     known = [m for m in mods if m in own or words.is_type(m) or words.is_modifier(m)]
     errors = [("error", text) for part in parts[1:n] for text in gates.named_early(part)]
     errors.extend(_as_read(parts[n:], gates, own, out.name))
