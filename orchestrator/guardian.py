@@ -31,7 +31,12 @@ class Guardian:
         if self._owner == os.getpid():
             return
         r, w = os.pipe()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:
+            os.close(r)
+            os.close(w)
+            raise
         if not pid:
             try:
                 os.setsid()

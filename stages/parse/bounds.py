@@ -31,8 +31,10 @@ def check_bounds(functions: Mapping[str, FuncSym], arch: str, options: Mapping[s
         d = symbol.function.directives
         if symbol.entry:
             out += _registers(name, "maxnreg", d.maxnreg)
-            threads = _product(d.reqntid or d.maxntid or options.get("maxntid"))
-            out += _blocks(name, sm.number, threads, d.minnctapersm or options.get("minnctapersm"))
+            given = options if options.get("override-directive-values") else {}
+            threads = _product(given.get("maxntid") or d.reqntid or d.maxntid or options.get("maxntid"))
+            blocks = given.get("minnctapersm") or d.minnctapersm or options.get("minnctapersm")
+            out += _blocks(name, sm.number, threads, blocks)
         else:
             out += _registers(name, "local_maxnreg", d.local_maxnreg)
     return out

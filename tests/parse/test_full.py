@@ -525,3 +525,23 @@ def test_frames_of_any_size(size: int) -> None:
     assert got.taken
     frame = next(int(said.split()[0]) for said in got.lines if "bytes stack frame" in said)
     assert frame == size or 1 << 30 < frame < 1 << 31 < size
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-maxntid", "256", "-minnctapersm", "4"], ["Value of minnctapersm for entry k is out of range"]),
+        (["-maxntid", "256", "-minnctapersm", "4", "-override-directive-values"], []),
+        (
+            ["-maxntid", "1024", "-minnctapersm", "40", "-override-directive-values"],
+            ["Value of minnctapersm for entry k is out of range"],
+        ),
+    ],
+)
+def test_the_command_line_overrides_blocks(words: list[str], said: list[str], tmp_path: Path) -> None:
+    """The command line's threads and blocks count where it overrides the directives: ptxas's messages are ours."""
+    data = kernel("", hints=".maxntid 128 .minnctapersm 40", target="sm_80").encode("latin-1")
+    mine = ours(data, ["-arch", "sm_80", *words, "--release", "13.0"])
+    assert [line.partition(": ")[2].partition(". ")[0] for line in mine.lines] == said
+    if oracle.find("ptxas"):
+        assert theirs(data, ["-arch", "sm_80", *words], tmp_path) == mine
