@@ -390,6 +390,28 @@ st.global.v2.u64 [%p], {%x0, %x1}; st.global.v2.u64 [%p+16], {%x2, %x3}; ret; }
     ("line", "target", "said"),
     [
         ("fabric.try_atom.async;", "sm_100a", "Instruction 'fabric.try_atom.async' not supported by orias"),
+        # ptxas 13.5's words (its order of gates, and what it calls by types)
+        (
+            "{ .reg .b16 %h; cvt.rz.ue5m3x2.f32 %h, %f, %f; }",
+            "sm_75",
+            "Instruction 'cvt with .ue5m3x2' not supported on .target 'sm_75'",
+        ),
+        (
+            "{ .reg .b8 %b; cvt.rz.satfinite.pzo.e2m1x2.f32 %b, %f, %f; }",
+            "sm_90a",
+            "line 4; error   : Feature 'cvt.e2m1x2.f32' not supported on .target 'sm_90a'",
+        ),
+        (
+            "{ .reg .b32 %r; set.lt.s8x4 %r, %r, %r; }",
+            "sm_80",
+            "Instruction 'set.s8x4' not supported on .target 'sm_80'",
+        ),
+        (
+            "{ .reg .b64 %d; .reg .b32 %r; .reg .pred %p; "
+            "tcgen05.mma.cta_group::1.kind::f16.collector::b::fill [%r], %d, %d, %r, %p; }",
+            "sm_100a",
+            "Illegal modifier '.collector::b::fill' for instruction 'tcgen05.mma'",
+        ),
         ("fabric.submit;", "sm_90", "Feature 'fabric.submit' not supported on .target 'sm_90'"),
         ("spcompress.x;", "sm_107a", "Instruction 'spcompress.x' not supported by orias"),
         ("add.alloc_class.f32 %f, %f, %f;", "sm_107a", "Modifier '.alloc_class' of 'add' not supported by orias"),

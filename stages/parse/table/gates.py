@@ -172,6 +172,8 @@ min max | f16/f16x2 | F:{name}.f16 or {name}.f16x2 | t80 v7.0
 fma min max | relu | F:.relu | v7.0
 fma min max | relu | M:.relu | t80
 add sub mul fma setp | f16/f16x2 !f32 | F:f16 arithemetic and compare instructions | t53 v4.2
+set | <u8x4>/<s8x4>/<u16x2>/<s16x2> | F:set.{types} | v9.4
+set | <u8x4>/<s8x4>/<u16x2>/<s16x2> | I:set.{types} | on=107f
 set | <f16.f16>/<f16.u16>/<f16.u32>/<f16.u64>/<f16.s16>/<f16.s32>/<f16.s64>/<f16.b16>/<f16.b32>/<f16.b64>/<f16.f32>/\
 <f16.f64>/<f16x2.f16x2> | F:f16 arithemetic and compare instructions | t53 v4.2
 set | <u16.f16>/<s16.f16>/<u32.f16>/<s32.f16>/<u32.f16x2>/<s32.f16x2> | \
@@ -190,7 +192,6 @@ cvt | <f32.bf16> ftz | F:cvt with .f32.bf16.ftz | t90 v7.8
 cvt | <f16x2.f32>/<bf16x2.f32> | F:cvt.{types} | t80 v7.0
 cvt | <f16.f32>/<bf16.f32>/<f16x2.f32>/<bf16x2.f32> satfinite | M:.satfinite' on 'cvt.{types} | v8.1
 cvt | rna satfinite | M:.satfinite' on 'cvt.tf32.f32.rna | v8.1
-cvt | pzo | F:.pzo | on=107f v9.4
 cvt | tf32 rn/rz | F:cvt with .tf32.f32.{mod} | t90 v7.8
 cvt | tf32 rn/rz satfinite | M:.satfinite' on 'cvt.tf32.f32.{mod} | v8.6 t100
 cvt | e4m3x2/e5m2x2 | F:cvt with .e4m3x2/.e5m2x2 | b8.1 t90 v7.8
@@ -205,6 +206,9 @@ cvt | <e4m3x2.bf16x2>/<e5m2x2.bf16x2>/<e2m3x2.bf16x2>/<e3m2x2.bf16x2>/<e2m1x2.bf
 F:cvt.{types} | v9.1 on=100f+110f+120f
 cvt | <bf16x2.e4m3x2>/<bf16x2.e5m2x2>/<bf16x2.e2m3x2>/<bf16x2.e3m2x2>/<bf16x2.e2m1x2> | F:cvt.{types} | \
 v9.2 on=100f+110f+120f
+cvt | ue5m3x2 | F:cvt with .ue5m3x2 | v9.4
+cvt | ue5m3x2 | I:cvt with .ue5m3x2 | on=107f
+cvt | pzo | F:.pzo | on=107f v9.4
 cvt | rs | F:.rs | v8.7 on=100a+103a+107a
 cvt | relu | F:.relu | v7.0
 cvt | relu | M:.relu | t80
