@@ -158,8 +158,7 @@ def refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates:
         if any(_hinted(t, kinds) for t in fitting):
             bad = [f".L2::cache_hint modifier required for instruction '{name}' with {len(kinds)} arguments"]
             return named + worded + related + bad
-    if name == "cvt" and "satfinite" in first.rest and bad[0].startswith("Rounding modifier required"):
-        bad = ["Modifier '.satfinite' cannot be combined with modifier ''", *bad]
+    bad = _unrounded(name, first, bad)
     between = relations.between(name, first.rest, first.types, gates.target)
     scoped = relations.lone_order(name, first.rest, gates.target)
     alien = next(
@@ -216,11 +215,21 @@ def refusal(opcode: Opcode, fitting: list[Typed], kinds: tuple[str, ...], gates:
     return named + bad + worded + related
 
 
+def _unrounded(name: str, first: Typed, bad: list[str]) -> list[str]:
+    """A saturated conversion without a rounding, of other than small floats."""
+    rounding = bad[0].startswith("Rounding modifier required")
+    if name == "cvt" and "satfinite" in first.rest and rounding and first.types[0][0] not in "et":
+        return ["Modifier '.satfinite' cannot be combined with modifier ''", *bad]
+    return bad
+
+
 def _by_name(
     opcode: Opcode, first: Typed, alien: str, bad: list[str], named: list[str], worded: list[str], related: list[str]
 ) -> list[str]:
     """Orders of messages that a few names have: sizes of vectors, ended forms, the cluster's space before modifiers."""
     name = opcode.name
+    if opcode.op in ("ld", "st") and bad[0].startswith("Unexpected number of state spaces"):
+        return named + bad + worded
     sized = relations.sizes(related) + relations.evictions(related)
     if (
         sized

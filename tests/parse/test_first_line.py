@@ -172,6 +172,8 @@ LINES = {
         "cp.reduce.async.bulk.global.shared::cta.bulk_group.or.u64 [gm], [sm], %u17",
         "multimem.ld_reduce.and.u32 %u1, [%rd1]",
         "sqrt.rp.f64.approx %fd1, %fd9",
+        "st.param.relaxed.cta.local.b128 [lm], %q9",
+        "cvt.satfinite.e2m1x4.f32 %h1, {%f1, %f2, %f3, %f4}, %r17",
         "mapa.u32.shared %u1, %u9, %u2",
         "fabric.wait",
     ),
