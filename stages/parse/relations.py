@@ -37,6 +37,7 @@ _PAIRED: Final = frozenset(
 )
 #: Other instructions whose orders need a scope.
 _MULTIMEM: Final = frozenset(("multimem.st.async", "multimem.red.async"))
+_FABRIC: Final = frozenset([f"fabric.try_{what}.async" for what in ("get", "put", "red", "pullred")])
 _SCOPED: Final = frozenset(("ld", "st", "red.async", "fence.proxy")) | _MULTIMEM
 _NEVER: Final = {"ld": "release", "st": "acquire"}
 _ADD_TYPES: Final = ".u32 or .s32 or .u64 or .f64 or f16 or f16x2 or .f32 or .bf16 or .bf16x2"
@@ -188,6 +189,12 @@ def tensor_modes(name: str, mods: tuple[str, ...], types: tuple[str, ...], targe
     if mode in ("tile::gather4", "tile::scatter4") and dim != "2d":
         return [f"Modifier '.{dim}' cannot be combined with modifier '.{mode}'"]
     return []
+
+
+def fabric_order(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
+    """An order of a fabric copy needs its scope; both may be left out, or the order alone."""
+    lone = "relaxed" in mods and "sys" not in mods
+    return [f"Modifier '.relaxed' requires scope with '{name}' instruction"] if lone else []
 
 
 def reported(name: str, mods: tuple[str, ...], types: tuple[str, ...], target: Target) -> list[str]:
@@ -370,6 +377,7 @@ RULES: Final[dict[str, tuple[Rule, ...]]] = {
     "sured.b": (surface_atomics,),
     "sured.p": (surface_atomics,),
     **{name: (order_and_scope,) for name in _PAIRED},
+    **{name: (fabric_order,) for name in _FABRIC},
     **{
         f"{first}cp{what}.async.bulk": (ordered_copy, reported)
         for first in ("", "multimem.")

@@ -412,6 +412,12 @@ st.global.v2.u64 [%p], {%x0, %x1}; st.global.v2.u64 [%p+16], {%x2, %x3}; ret; }
             "sm_100a",
             "Illegal modifier '.collector::b::fill' for instruction 'tcgen05.mma'",
         ),
+        (
+            "{ .reg .b32 %r; .reg .b64 %d; fabric.try_get.async.shared::cta.mbarrier::complete_tx::bytes."
+            "mbarrier::report::fabric.relaxed.b128 [%r], [%r, %d], %r, [%r]; }",
+            "sm_100a",
+            "Modifier '.relaxed' requires scope with 'fabric.try_get.async' instruction",
+        ),
         ("fabric.submit;", "sm_90", "Feature 'fabric.submit' not supported on .target 'sm_90'"),
         ("spcompress.x;", "sm_107a", "Instruction 'spcompress.x' not supported by orias"),
         ("add.alloc_class.f32 %f, %f, %f;", "sm_107a", "Modifier '.alloc_class' of 'add' not supported by orias"),
