@@ -13,6 +13,7 @@ from orchestrator.api import compile_ptx
 from stages.interpret.launch import Module
 from stages.simulate import Device
 from tests import oracle
+from tests.parse.full import ours
 
 BAR = "mbarrier::complete_tx::bytes"
 FABRIC = "mbarrier::report::fabric"
@@ -106,6 +107,7 @@ def test_as_ptxas(target: str, lines: tuple[str, ...], tmp_path: Path) -> None:
     own = tmp_path / "own.cubin"
     own.write_bytes(compile_ptx(text, target))
     traps = target == "sm_120a"  # ptxas's code of pull-reductions traps if a thread is missing
+    assert not traps or ours(text.encode(), ["-arch", target]).taken  # through streams, which are checked
     want, got = forms(cubin, len(lines), traps), forms(own, len(lines), traps)
     for line, a, b in zip(lines, want, got, strict=True):
         assert a == b and a, line

@@ -137,6 +137,7 @@ def fabric(b: Builder, inst: PtxInst) -> None:
         if not b.has("fabric-copies"):
             with b.region():
                 b.emit("BPT.TRAP", (), (Imm("I", 1),))
+                b.place(b.new_block())
             return
         (_get if inst.has("try_get") else _pull if inst.has("try_pullred") else _put)(b, inst)
         return
