@@ -168,12 +168,27 @@ def _way_back(ranges: Ranges, call: int) -> int | None:
     """The position of the block where a call returns; -1: behind it in its own block; None: no place for copies."""
     pos = ranges.block_of[call]
     block = ranges.func.blocks[pos]
+    if _moves_stack(ranges, call):
+        return None
     if not any(i.op == "LEPC" and i.srcs and type(i.srcs[0]) is Label for i in block.insts):
         return -1
     start = _label(block) if ranges.starts[pos + 1] == call + 1 else None
     if start is None or ranges.cfg.succs[pos] != (pos + 1,) or ranges.cfg.preds[pos + 1] != (pos,):
         return None
     return pos + 1 if start.srcs[0] == Label("L", ranges.func.blocks[pos + 1].id) else None
+
+
+def _moves_stack(ranges: Ranges, call: int) -> bool:
+    """Whether the stack pointer is set for a call alone (below what `alloca` took): a copy beside the call that is
+    spilled in its turn would be stored outside the frame."""
+    vregs = ranges.func.vregs
+    for i in range(call - 1, ranges.starts[ranges.block_of[call]] - 1, -1):
+        inst = ranges.insts[i]
+        if inst.op == "CALL":
+            return False
+        if any(type(d) is Reg and d.file == "R" and d.num >= 0 and vregs[d.num].fixed == STACK_REG for d in inst.dsts):
+            return inst.op != "LDC"  # a kernel's entry
+    return False
 
 
 def _save(copies: _Copies, state: SpillState, vreg: int, call: int, words: list[int]) -> None:

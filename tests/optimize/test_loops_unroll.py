@@ -8,7 +8,7 @@ import pytest
 
 from ir_format.flow import build_cfg, loops
 from ir_format.model import Block, Imm, Inst, Mem, Reg, Unit
-from stages.optimize.loops.induction import Count, fold_steps, rounds
+from stages.optimize.loops.induction import Count, fold_steps, trip_count
 from stages.optimize.loops.unroll import factor, limit_whole
 from stages.optimize.ssa.webs import Webs
 from tests.optimize.loop_kernels import SMS, differences
@@ -311,7 +311,7 @@ def test_trip_counts_against_simulation() -> None:
             rng.choice([0, step, 3]) & 0xFFFFFFFF,
         )
         count = Count(Reg("R", 1), step, offset, compare, signed, Imm("I", bound), Reg("P", 2))
-        made = rounds(count, start)
+        made = trip_count(count, start)
         if made is None or made > 300:
             continue
         known += 1
