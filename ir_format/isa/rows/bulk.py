@@ -117,9 +117,9 @@ UBLKCP       3ba+91 - sm=100-110 <- t4:MU(32) m:MU(24) us:UR@64
 UBLKCP       3ba+91 - sm=100-110 <- t4:MU(32) m:MU(24) us:UR@64 x2:MU(D40)
           ; .{? ? G.S S.S}@73-74 $ubhead .COUNTED 85=1 .ublkord@77-80 76=1
 UBLKRED      3bb+91 - sm=100-110 <- t4:MU(32) m:MU(24) us:UR@64
-          ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 .COUNTED 85=1 .ublkord@77-80 76=0
+          ; .{? ? G.S S.S}@73-74 .ublko@87-89 .COUNTED 85=1 .ublkt@81-84 .ublkord@77-80 76=0
 UBLKRED      3bb+91 - sm=100-110 <- t4:MU(32) m:MU(24) us:UR@64 x2:MU(D40)
-          ; .{? ? G.S S.S}@73-74 .ublko@87-89 .ublkt@81-84 .COUNTED 85=1 .ublkord@77-80 76=1
+          ; .{? ? G.S S.S}@73-74 .ublko@87-89 .COUNTED 85=1 .ublkt@81-84 .ublkord@77-80 76=1
 # ---- im2col of rows (PTX 9.4)
 UTMASTG      3b5+91 - sm=107    <- t:MU(32)/dim m2:MU(24)                      ; $sdim .W 82-83=3 76=0
 UTMASTG      3b5+91 - sm=107    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $sdim .W 82-83=3 76=1

@@ -82,7 +82,7 @@ def _put(b: Builder, inst: PtxInst) -> None:
     hint = b.in_reg(b.src(rest.pop(0), "b64"), 2) if inst.has("L2::cache_hint") else None
     how = ".COUNTED" if len(places) > 1 else ""
     if inst.has("try_red"):
-        name = f"UBLKRED.G.S.{REDUCTIONS[next(m for m in inst.mods if m in REDUCTIONS)]}{_TYPES[inst.types[0]]}{how}"
+        name = f"UBLKRED.G.S.{REDUCTIONS[next(m for m in inst.mods if m in REDUCTIONS)]}{how}{_TYPES[inst.types[0]]}"
     else:
         name = "UBLKCP.G.S" + (".DST_G_BYTE_MASK" if inst.has("cp_mask") else how)
     words: list[Val] = [b.word(place, i) for place in places for i in (0, 1)]
