@@ -18,6 +18,7 @@ from stages.plumbing.runner import Flags, run_stage
 from stages.regalloc.allocate import allocate_unit
 from stages.regalloc.checker.checker import check_allocation
 from tests.kernels import cases
+from tests.lower.test_stack import PTX as ALLOCA
 
 FOLDER = Path(__file__).parents[1] / "kernels" / "ptx"
 LIMITS = ((255, False), (32, False), (24, False), (255, True))
@@ -26,10 +27,14 @@ LIMITS = ((255, False), (32, False), (24, False), (255, True))
 @functools.cache
 def units(name: str, target: str, opt: int) -> list[Unit]:
     """The kernel's units at level `ori`, as regalloc gets them."""
-    path = FOLDER / target / f"{name}.ptx"
+    return units_of((FOLDER / target / f"{name}.ptx").read_bytes(), target, opt)
+
+
+def units_of(text: bytes, target: str, opt: int) -> list[Unit]:
+    """The units of a PTX text at level `ori`."""
     stream = io.BytesIO()
     options: dict[str, AttrValue] = {"opt-level": opt}
-    assert parse_to_stream([(path.name, path.read_bytes())], target, options, stream.write) == 0
+    assert parse_to_stream([("k.ptx", text)], target, options, stream.write) == 0
     for stage in (LOWER, OPTIMIZE):
         stream.seek(0)
         out = io.BytesIO()
@@ -55,3 +60,12 @@ def test_kernel(name: str, target: str) -> None:
                 assert not findings, f"-O{opt} limit {limit}: " + "\n".join(f.render() for f in findings[:5])
                 used = max(fn.regs.get("R", 0) for fn in after.functions) + 2
                 assert used <= limit
+
+
+def test_uniform_registers_over_calls_below_alloca() -> None:
+    """Descriptors live over calls that destroy uniform registers, in few general ones, while R1 is elsewhere."""
+    for before in units_of(ALLOCA.encode(), "sm_90", 3):
+        after = copy.deepcopy(before)
+        allocate_unit(after, Header("ori", "sm_90"), {}, limit=24)
+        assert any(i.op == "R2UR" for fn in after.functions for b in fn.blocks for i in b.insts)
+        assert not check_allocation(before, after)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ir_format.flow import is_guarded
 from ir_format.isa import facts
-from ir_format.model import INV, ZERO, Function, Imm, Inst, Mem, Operand, Reg, Sym
+from ir_format.model import INV, PT, ZERO, Function, Imm, Inst, Mem, Operand, Reg, Sym
 from ir_format.record import NamedTuple
 from ir_format.target import CALLEE_SAVED, STACK_REG
 from ir_format.typed import Final
@@ -340,6 +340,8 @@ class Executor:
                 return None
             return [(p, self._real_word(src, i)) for i, p in enumerate(self._frame_words(where, src.width, inst))]
         dst = inst.dsts[0] if inst.dsts else None
+        if inst.op == "R2UR" and inst.dsts[:-1] == (PT,):
+            dst = inst.dsts[-1]
         if type(dst) is not Reg or dst.num == ZERO:
             return None
         places = [(dst.file, dst.num + i) for i in range(dst.width)]
