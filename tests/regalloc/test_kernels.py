@@ -12,9 +12,10 @@ import pytest
 
 from ir_format import wire
 from ir_format.model import AttrValue, Header, Unit
-from stages.plumbing.chain import LOWER, OPTIMIZE
+from stages.plumbing.chain import LOWER, OPTIMIZE, REGALLOC
 from stages.plumbing.front_end import parse_to_stream
 from stages.plumbing.runner import Flags, run_stage
+from stages.plumbing.stage import Stage
 from stages.regalloc.allocate import allocate_unit
 from stages.regalloc.checker.checker import check_allocation
 from tests.kernels import cases
@@ -27,15 +28,15 @@ LIMITS = ((255, False), (32, False), (24, False), (255, True))
 @functools.cache
 def units(name: str, target: str, opt: int) -> list[Unit]:
     """The kernel's units at level `ori`, as regalloc gets them."""
-    return units_of((FOLDER / target / f"{name}.ptx").read_bytes(), target, opt)
+    text = (FOLDER / target / f"{name}.ptx").read_bytes()
+    return _units_of(text, target, {"opt-level": opt}, (LOWER, OPTIMIZE))
 
 
-def units_of(text: bytes, target: str, opt: int) -> list[Unit]:
-    """The units of a PTX text at level `ori`."""
+def _units_of(text: bytes, target: str, options: dict[str, AttrValue], stages: tuple[Stage, ...]) -> list[Unit]:
+    """The units of a PTX text after some stages."""
     stream = io.BytesIO()
-    options: dict[str, AttrValue] = {"opt-level": opt}
     assert parse_to_stream([("k.ptx", text)], target, options, stream.write) == 0
-    for stage in (LOWER, OPTIMIZE):
+    for stage in stages:
         stream.seek(0)
         out = io.BytesIO()
         try:
@@ -44,7 +45,7 @@ def units_of(text: bytes, target: str, opt: int) -> list[Unit]:
             gc.enable()
         stream = out
     stream.seek(0)
-    return [wire.unit_from_wire(body, "ori") for tag, body in wire.records(stream) if tag == "unit"]
+    return [wire.unit_from_wire(body, stages[-1].writes) for tag, body in wire.records(stream) if tag == "unit"]
 
 
 @pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90", "sm_120"])
@@ -64,8 +65,10 @@ def test_kernel(name: str, target: str) -> None:
 
 def test_uniform_registers_over_calls_below_alloca() -> None:
     """Descriptors live over calls that destroy uniform registers, in few general ones, while R1 is elsewhere."""
-    for before in units_of(ALLOCA.encode(), "sm_90", 3):
-        after = copy.deepcopy(before)
-        allocate_unit(after, Header("ori", "sm_90"), {}, limit=24)
-        assert any(i.op == "R2UR" for fn in after.functions for b in fn.blocks for i in b.insts)
-        assert not check_allocation(before, after)
+    options: dict[str, AttrValue] = {"opt-level": 3, "maxrregcount": 24}
+    before, after = (
+        _units_of(ALLOCA.encode(), "sm_90", options, stages)[0]
+        for stages in ((LOWER, OPTIMIZE), (LOWER, OPTIMIZE, REGALLOC))
+    )
+    assert any(i.op == "R2UR" for fn in after.functions for b in fn.blocks for i in b.insts)
+    assert not check_allocation(before, after)
