@@ -63,6 +63,8 @@ RUBIN = (  # PTX 9.4 on sm_107
     "tcgen05.mma.ws.cta_group::1.kind::ti16.collector::b2::fill [%r1], %rd1, %rd2, %r2, %p1, %rd2;",
     f"{_MMA}f8f6f4.decompress::lut::b.collector::b::fill [%r1], %rd1, %rd2, [%r4], %r2, {_LANES}, %p1;",
     f"{_MMA}mxf8f6f4.block_scale.decompress::lut::b.block32 [%r1], [%r3], %rd2, [%r4], %r2, [%r3], [%r4], %p1;",
+    f"cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.{BAR}.multicast::cluster::32b [%r1], "
+    "[%rd1, {%r2, %r3, %r4, %r1, %r2}], [%r3], %r4;",
 )
 PAIRS = tuple(x.replace("group::1", "group::2").replace(f"{_LANES}, ", "") for x in RUBIN[5:11])
 _LINE = re.compile(r"/\*[0-9a-f]{4,5}\*/\s+(?:@\S+ )?((?:UBLK|UTMA|UTC|LDGMC|SYNCS|USYNCS|CCTL|FENCE|\.text|BPT).*?) ;")

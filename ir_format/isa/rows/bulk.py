@@ -125,4 +125,8 @@ UTMASTG      3b5+91 - sm=107    <- t:MU(32)/dim m2:MU(24)                      ;
 UTMASTG      3b5+91 - sm=107    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $sdim .W 82-83=3 76=1
 UTMAREDG     3b6+91 - sm=107    <- t:MU(32)/dim m2:MU(24)                      ; $sdim .W 82-83=3 .ublko@87-89 76=0
 UTMAREDG     3b6+91 - sm=107    <- t:MU(32)/dim m2:MU(24) x2:MU(D40)           ; $sdim .W 82-83=3 .ublko@87-89 76=1
+UTMALDG      3b4+91 - sm=107    <- t7:MU(32) m2:MU(24) us:UR@64
+          ; $gdim .GATHER4 82-84=4 .MULTICAST32 87=1 $twocta 76=0
+UTMALDG      3b4+91 - sm=107    <- t7:MU(32) m2:MU(24) us:UR@64 x2:MU(D40)
+          ; $gdim .GATHER4 82-84=4 .MULTICAST32 87=1 $twocta 76=1
 """
