@@ -10,6 +10,7 @@ lists all of them. The complete list of differences with a reason:
 * CRS_STACK_SIZE: follows the code of each (CALL, BSSY); ptxas also writes it if a later pass removed them.
 * UNUSED_LOAD_BYTE_OFFSET: which loads stay wide although not all of their bytes are needed.
 * INDIRECT_BRANCH_TARGETS: which switches become tables.
+* ANNOTATIONS: which instructions spill and refill registers.
 * COOP_GROUP_INSTR_OFFSETS: a kind of instruction may be the program's for one compiler and added by the other. Their
 number depends on the code (loops unrolled, ptxas's second copy after WARPSYNC.COLLECTIVE or in a helper, shuffles of a
 uniform value). The same is true of MBARRIER_INSTR_OFFSETS, by operation.
@@ -51,6 +52,7 @@ FREE = {
     Info.CRS_STACK_SIZE,
     Info.UNUSED_LOAD_BYTE_OFFSET,
     Info.INDIRECT_BRANCH_TARGETS,
+    Info.ANNOTATIONS,
 }
 _ISA_CLASS = 2
 _CAN_FASTPATH = 0x0B  # .nv.compat: which SMs could run the code unchanged: ours promises none
