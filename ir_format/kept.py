@@ -68,10 +68,10 @@ class _Image:
             self.fd = os.open(_path(), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             if self.fd > 2:  # else it has the number of a standard stream that is closed
                 self._read()
-            else:
-                self.close()
         except (OSError, ValueError, EOFError, TypeError, NotImplementedError):
             self.index = {}
+        if not self.index:
+            self.close()
 
     def _read(self) -> None:
         s = os.fstat(self.fd)

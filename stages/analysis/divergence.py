@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ir_format.flow import JUMPS, Cfg, is_guarded
-from ir_format.model import ZERO, Block, Imm, Inst, Reg, VReg
+from ir_format.model import ZERO, Block, Function, Imm, Inst, Reg, VReg
 
 _ALL = 0xFFFFFFFF
 
@@ -17,6 +17,14 @@ def may_diverge(vregs: list[VReg], inst: Inst) -> bool:
     conditions = [inst.guard] if is_guarded(inst) and inst.guard is not None else []
     conditions += [o for o in (*inst.dsts, *inst.srcs) if type(o) is Reg]
     return any(r.file in ("P", "R") and r.num != ZERO and not vregs[r.num].uniform for r in conditions)
+
+
+def divergent_branches(f: Function, cfg: Cfg) -> list[int]:
+    """Positions of the blocks that end in a branch at which threads may diverge, in reverse post-order."""
+    blocks = f.blocks
+    return [
+        p for p in cfg.rpo if len(cfg.succs[p]) > 1 and blocks[p].insts and may_diverge(f.vregs, blocks[p].insts[-1])
+    ]
 
 
 def gathers(inst: Inst) -> bool:
@@ -47,7 +55,7 @@ def divergent_paths(cfg: Cfg, blocks: list[Block], fork: int, join: int) -> list
     return found
 
 
-def divergent_blocks(cfg: Cfg, blocks: list[Block], forks: list[int], join: list[int]) -> set[int]:
+def blocks_of_divergent_paths(cfg: Cfg, blocks: list[Block], forks: list[int], join: list[int]) -> set[int]:
     """The blocks that diverged threads may execute. ``forks``: the divergent branches in reverse post-order, so that
     the paths from a branch are mostly covered by those from one around it."""
     found: set[int] = set()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ir_format.flow import post_dominators
 from ir_format.typed import Final
-from stages.analysis.divergence import divergent_paths, has_two_paths, may_diverge
+from stages.analysis.divergence import divergent_branches, divergent_paths, has_two_paths
 from stages.regalloc.live_ranges import Ranges, Seg, overlap, union
 
 WARP_FILES: Final = frozenset({"UR", "UP", "B"})
@@ -20,11 +20,7 @@ def divergent_regions(ranges: Ranges) -> list[list[int]]:
     """Block positions of the outermost divergent regions with two paths."""
     cfg = ranges.cfg
     blocks = ranges.func.blocks
-    forks = [
-        p
-        for p in cfg.rpo
-        if len(cfg.succs[p]) > 1 and blocks[p].insts and may_diverge(ranges.func.vregs, blocks[p].insts[-1])
-    ]
+    forks = divergent_branches(ranges.func, cfg)
     if not forks:
         return []
     join = post_dominators(cfg)

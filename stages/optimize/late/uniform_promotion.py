@@ -16,7 +16,7 @@ from ir_format.model import Const, Function, Inst, Mem, Name, Operand, Reg, Unit
 from ir_format.target import target as find_target
 from ir_format.typed import Final
 from stages.analysis.abi import call_graph, callee, without_saves
-from stages.analysis.divergence import divergent_blocks, divergent_paths, may_diverge
+from stages.analysis.divergence import blocks_of_divergent_paths, divergent_branches, divergent_paths
 from stages.optimize.late.def_use import Place, insert, single_definitions, use_places
 from stages.optimize.late.uniform_forms import UniformForms
 from stages.plumbing.runner import Context
@@ -70,31 +70,23 @@ def paths_reconverge(f: Function) -> bool:
     (loops with several entries) they continue separately, and what one group of the warp writes to a uniform register
     the other may read in the midst of another use."""
     cfg = build_cfg(f)
-    forks = [
-        p
-        for p in cfg.rpo
-        if len(cfg.succs[p]) > 1 and f.blocks[p].insts and may_diverge(f.vregs, f.blocks[p].insts[-1])
-    ]
+    forks = divergent_branches(f, cfg)
     if not forks:
         return True
     join = post_dominators(cfg)
     for fork in forks:
         at = join[fork]
         if at < 0 or (at < len(f.blocks) and f.blocks[at].insts and f.blocks[at].insts[0].op not in ("BSYNC", "EXIT")):
-            ways = divergent_paths(cfg, f.blocks, fork, -1)
-            if len(ways) != 2 or ways[0] & ways[1]:  # the whole warp gathers before that
+            paths = divergent_paths(cfg, f.blocks, fork, -1)
+            if len(paths) != 2 or paths[0] & paths[1]:  # the whole warp gathers before that
                 return False
     return True
 
 
 def convergent_blocks(f: Function, cfg: Cfg) -> set[int]:
     """Blocks that the whole warp executes at the same time."""
-    forks = [
-        p
-        for p in cfg.rpo
-        if len(cfg.succs[p]) > 1 and f.blocks[p].insts and may_diverge(f.vregs, f.blocks[p].insts[-1])
-    ]
-    return set(cfg.rpo) - divergent_blocks(cfg, f.blocks, forks, post_dominators(cfg))
+    forks = divergent_branches(f, cfg)
+    return set(cfg.rpo) - blocks_of_divergent_paths(cfg, f.blocks, forks, post_dominators(cfg))
 
 
 class _Sharer:
